@@ -42,11 +42,11 @@ def _log(frame: Any) -> Any:  # noqa: ANN401 - any frame
 
 
 def _expr(pred: Any) -> Any:  # noqa: ANN401 - an expression
-    return importlib.import_module("polars_mcc.namespaces").ExprMcc(pred)
+    return importlib.import_module("polars_mcc.expr_namespace").ExprMcc(pred)
 
 
 def _series(pred: Any) -> Any:  # noqa: ANN401 - a Series
-    return importlib.import_module("polars_mcc.namespaces").SeriesMcc(pred)
+    return importlib.import_module("polars_mcc.expr_namespace").SeriesMcc(pred)
 
 
 pl.api.register_dataframe_namespace("mcc")(_log)  # type: ignore[arg-type]

@@ -4,21 +4,21 @@
 """
 # ruff: noqa: PLC0414 - the alias tells type checkers that the name is public
 
-from polars_mcc._counts.remarks import PredictionLogWarning as PredictionLogWarning
-from polars_mcc._inference.options import Bootstrap as Bootstrap
-from polars_mcc._log.bins import bins as bins
-from polars_mcc._log.key_sets import cube as cube
-from polars_mcc._log.key_sets import each as each
-from polars_mcc._log.key_sets import rollup as rollup
-from polars_mcc._log.key_sets import sets as sets
-from polars_mcc._log.trailing import trailing as trailing
-from polars_mcc._scores.registry import metrics as metrics
-from polars_mcc._scores.registry import register_metric as register_metric
-from polars_mcc._shell.keep import keep_counts as keep_counts
-from polars_mcc._show.progress import progress as progress
-from polars_mcc._show.table import table as table
-from polars_mcc._show.table import to_numpy as to_numpy
+from polars_mcc._counts.label_warnings import PredictionLogWarning as PredictionLogWarning
+from polars_mcc._display.progress_bar import progress as progress
+from polars_mcc._display.table_and_to_numpy import table as table
+from polars_mcc._display.table_and_to_numpy import to_numpy as to_numpy
+from polars_mcc._intervals.interval_options import Bootstrap as Bootstrap
+from polars_mcc._keys.bins import bins as bins
+from polars_mcc._keys.each_rollup_cube_sets import cube as cube
+from polars_mcc._keys.each_rollup_cube_sets import each as each
+from polars_mcc._keys.each_rollup_cube_sets import rollup as rollup
+from polars_mcc._keys.each_rollup_cube_sets import sets as sets
+from polars_mcc._keys.trailing import trailing as trailing
+from polars_mcc._metrics.registry import metrics as metrics
+from polars_mcc._metrics.registry import register_metric as register_metric
+from polars_mcc._store.keep_counts import keep_counts as keep_counts
 from polars_mcc._verbs.check import CheckError as CheckError
-from polars_mcc.namespaces import ExprMcc as ExprMcc
-from polars_mcc.namespaces import SeriesMcc as SeriesMcc
+from polars_mcc.expr_namespace import ExprMcc as ExprMcc
+from polars_mcc.expr_namespace import SeriesMcc as SeriesMcc
 from polars_mcc.prediction_log import PredictionLog as PredictionLog

@@ -14,14 +14,14 @@ from typing import Any, cast
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._log.bins import times_named
-from polars_mcc._log.columns import as_expr
-from polars_mcc._show import chart
-from polars_mcc._show.chart import Chart, Charts, alt
-from polars_mcc._show.explore import explore
-from polars_mcc._show.funnel import funnel
-from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
-from polars_mcc._show.undefined import UNSCORED, undefined_in_words
+from polars_mcc._display import chart_style
+from polars_mcc._display.chart_style import Chart, Charts, alt
+from polars_mcc._display.explorer_chart import explore
+from polars_mcc._display.funnel_chart import funnel
+from polars_mcc._display.table_and_to_numpy import COLOUR, GREY, is_time, keys_of, with_texts
+from polars_mcc._display.undefined_scores import UNSCORED, undefined_in_words
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._keys.bins import times_named
 
 __all__ = [
     "calibration",
@@ -71,22 +71,26 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart = polars_mcc.plot.slices(log.mcc.by(each("ink_band", total=True), ci=0.95))
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
-    chart.check(result, "by()", "n", metric)
+    chart_style.check(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
-    rows = chart.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
-    slices = result.filter(~chart.is_total(result))
+    rows = chart_style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
+    slices = result.filter(~chart_style.is_total(result))
     notes = map(" ".join, undefined_in_words(slices, metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
     if total["score"].count():
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
-        colour = chart.colour("model", rows) if "model" in rows.columns else alt.ColorValue(GREY)
+        colour = (
+            chart_style.colour("model", rows) if "model" in rows.columns else alt.ColorValue(GREY)
+        )
         layers = [
-            line.encode(x=alt.X("score"), color=colour, tooltip=chart.tooltip(total, metric)),
+            line.encode(x=alt.X("score"), color=colour, tooltip=chart_style.tooltip(total, metric)),
             *layers,
         ]
     height = alt.Step(_STEP)
-    return chart.finished(layers, labels=rows["slice"], notes=notes, width=_WIDTH, height=height)
+    return chart_style.finished(
+        layers, labels=rows["slice"], notes=notes, width=_WIDTH, height=height
+    )
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -110,10 +114,10 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
     verbs = "compare(), contrast(), drift() or worst()"
-    rows = chart.rows_to_draw(result, verbs, "diff", interval=True)
+    rows = chart_style.rows_to_draw(result, verbs, "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x=alt.X("score")), *_forest(rows, "diff", sort=sort)]
-    return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
+    return chart_style.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Charts:
@@ -146,7 +150,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         >>> chart = polars_mcc.plot.over_time(weeks)
         >>> chart.save("weeks.png")  # doctest: +SKIP
     """
-    chart.check(result, "by()", "n", metric)
+    chart_style.check(result, "by()", "n", metric)
     keys = keys_of(result)
     columns = {
         name: result[name] if is_time(result.schema[name]) else times_named(result[name])
@@ -168,18 +172,19 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         raise ValueError(msg)
     result = result.with_columns(times[time])
     has_band = f"{metric}_low" in result.columns
-    rows = chart.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
+    rows = chart_style.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
     base = alt.Chart(rows).encode(
-        x=alt.X("at", title=chart.title_of(time), type="temporal"), color=chart.lines(rows)
+        x=alt.X("at", title=chart_style.title_of(time), type="temporal"),
+        color=chart_style.lines(rows),
     )
-    title, tooltip = chart.title_of(metric), chart.tooltip(rows, metric, at=time)
-    y, zero = (chart.measured(alt.Y, column, title) for column in ("score", "zero"))
+    title, tooltip = chart_style.title_of(metric), chart_style.tooltip(rows, metric, at=time)
+    y, zero = (chart_style.measured(alt.Y, column, title) for column in ("score", "zero"))
     layers = [base.mark_line(point=True).encode(y=y, tooltip=tooltip)]
-    low, to_high = chart.measured(alt.Y, "low", title), alt.Y2("high")
+    low, to_high = chart_style.measured(alt.Y, "low", title), alt.Y2("high")
     if has_band:
         layers = [base.mark_area(opacity=0.2).encode(y=low, y2=to_high), *layers]
     if rows["zero"].count():
-        layers.append(chart.crossed(base, y=zero, tooltip=tooltip))
+        layers.append(chart_style.crossed(base, y=zero, tooltip=tooltip))
         if has_band:  # A band needs two times, and a collapse may last for one.
             ends = base.mark_rule(strokeWidth=2, opacity=0.5)
             ends = ends.transform_filter("isValid(datum.zero)")
@@ -188,7 +193,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         ring = base.mark_point(size=40, yOffset=-6).transform_filter("datum.is_undefined")
         layers.append(ring.encode(y=alt.YValue("height"), tooltip=["line", "at", "n"]))
     notes = undefined_in_words(result, metric, "times" if keys == [time] else "rows")
-    return chart.panes(layers, rows, map(" ".join, notes), width=520, height=_HEIGHT)
+    return chart_style.panes(layers, rows, map(" ".join, notes), width=520, height=_HEIGHT)
 
 
 def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
@@ -210,15 +215,15 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
         >>> chart = polars_mcc.plot.curve(tumours.mcc(score="radius").curve(thresholds=100))
         >>> chart.save("curve.svg")  # doctest: +SKIP
     """
-    rows = chart.rows_to_draw(result, "curve()", metric, at="threshold")
+    rows = chart_style.rows_to_draw(result, "curve()", metric, at="threshold")
     is_highest = pl.col("score") == pl.col("score").max().over("line")
     rows = rows.with_columns(is_best=is_highest & is_highest.cum_sum().eq(1).over("line"))
-    x = chart.measured(alt.X, "at", "threshold")
-    y = alt.Y("score", title=chart.title_of(metric), type="quantitative")
-    tooltip = chart.tooltip(rows, metric, at="threshold")
-    base = alt.Chart(rows).encode(x=x, y=y, color=chart.lines(rows), tooltip=tooltip)
+    x = chart_style.measured(alt.X, "at", "threshold")
+    y = alt.Y("score", title=chart_style.title_of(metric), type="quantitative")
+    tooltip = chart_style.tooltip(rows, metric, at="threshold")
+    base = alt.Chart(rows).encode(x=x, y=y, color=chart_style.lines(rows), tooltip=tooltip)
     best = base.mark_point(filled=True, size=70, opacity=1).transform_filter("datum.is_best")
-    return chart.panes([base.mark_line(), best], rows, width=520, height=_HEIGHT)
+    return chart_style.panes([base.mark_line(), best], rows, width=520, height=_HEIGHT)
 
 
 def calibration(result: pl.DataFrame) -> Charts:
@@ -241,21 +246,21 @@ def calibration(result: pl.DataFrame) -> Charts:
         >>> chart = polars_mcc.plot.calibration(log.mcc(score="p").calibration(bins=2))
         >>> chart.save("calibration.svg")  # doctest: +SKIP
     """
-    rows = chart.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
+    rows = chart_style.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
     largest = rows.select(pl.max_horizontal(pl.col("at", "high").max())).item() or 1.0
     scale, title = alt.Scale(domain=[0, largest]), "rate of positive rows"
     x = alt.X("at", title="mean score", type="quantitative", scale=scale)
     y = alt.Y("score", title=title, type="quantitative", scale=scale)
     low = alt.Y("low", title=title, type="quantitative", scale=scale)
     perfect = alt.Chart(pl.DataFrame({"at": [0.0, largest], "score": [0.0, largest]}))
-    tooltip = chart.tooltip(rows, "rate", at="score_mean")
-    base = alt.Chart(rows).encode(x=x, color=chart.lines(rows), tooltip=tooltip)
+    tooltip = chart_style.tooltip(rows, "rate", at="score_mean")
+    base = alt.Chart(rows).encode(x=x, color=chart_style.lines(rows), tooltip=tooltip)
     layers = [
         perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y),
         base.mark_rule(strokeWidth=1.5).encode(y=low, y2=alt.Y2("high")),
         base.mark_line(point=True).encode(y=y),
     ]
-    return chart.panes(layers, rows, width=360, height=360)
+    return chart_style.panes(layers, rows, width=360, height=360)
 
 
 def confusion(result: pl.DataFrame) -> Chart:
@@ -280,7 +285,7 @@ def confusion(result: pl.DataFrame) -> Chart:
         >>> chart = polars_mcc.plot.confusion(log.mcc.confusion())
         >>> chart.save("confusion.svg")  # doctest: +SKIP
     """
-    chart.check(result, "confusion()", "gold", "n_null")
+    chart_style.check(result, "confusion()", "gold", "n_null")
     keys = keys_of(result)
     if result.select(map(as_expr, keys)).unique().height > 1:
         msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
@@ -294,7 +299,7 @@ def confusion(result: pl.DataFrame) -> Chart:
             cs.by_name(labels), index="gold", variable_name="pred", value_name="n"
         )
     cells = with_texts(cells, ["gold", "pred"]).with_columns(
-        chart.legible(pl.col("gold", "pred").fill_null("null"))
+        chart_style.legible(pl.col("gold", "pred").fill_null("null"))
     )
     whole = pl.col("n").sum().over("gold")
     cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
@@ -308,11 +313,11 @@ def confusion(result: pl.DataFrame) -> Chart:
         y=alt.Y("gold", type="nominal").scale(domain=order),
         tooltip=[*map(alt.Tooltip, ("gold", "pred", "n", "share"))],
     )
-    layers = chart.cells(base, number)
+    layers = chart_style.cells(base, number)
     if not has_texts:
         layers.pop()
     size = alt.Step(cell)
-    return chart.finished(layers, labels=order, width=size, height=size)
+    return chart_style.finished(layers, labels=order, width=size, height=size)
 
 
 def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Chart:
@@ -339,7 +344,7 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
         >>> chart = polars_mcc.plot.waterfall(log.worst("ink", "day"))
         >>> chart.save("waterfall.svg")  # doctest: +SKIP
     """
-    chart.check(result, "worst()", "slice", "parts", metric)
+    chart_style.check(result, "worst()", "slice", "parts", metric)
     if not -result.height <= row < result.height:
         msg = f"row={row} is not a row of the result, which has {result.height}"
         raise ValueError(msg)
@@ -358,13 +363,15 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
     columns = ["slice", "start", "end", "alone", "text"]
     rows = pl.DataFrame([*bars, (name, 0.0, end, None, f"{end:.3f}")], columns, orient="row")
     is_part = pl.int_range(pl.len()).is_between(1, len(parts))
-    rows = rows.with_columns(chart.legible(pl.col("slice")), is_part=is_part)
-    title = chart.title_of(metric)
+    rows = rows.with_columns(chart_style.legible(pl.col("slice")), is_part=is_part)
+    title = chart_style.title_of(metric)
     tooltip = [alt.Tooltip("slice"), alt.Tooltip("text", title=title)]
     tooltip += [alt.Tooltip("alone", title=f"{title} of this part alone", format=".3f")]
     base = alt.Chart(rows).encode(y=_of_slices(rows["slice"].to_list()), tooltip=tooltip)
     start = alt.X("start", type="quantitative", title=title)
-    colours = chart.value_if(alt.ColorValue, COLOUR, ("datum.is_part", chart.COLOURS[1]))
+    colours = chart_style.value_if(
+        alt.ColorValue, COLOUR, ("datum.is_part", chart_style.COLOURS[1])
+    )
     layers = [
         base.mark_bar(height=10).encode(x=start, x2=alt.X2("end"), color=colours),
         base.mark_tick(color=GREY, thickness=2).encode(x=alt.X("alone", type="quantitative")),
@@ -372,7 +379,9 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
         .encode(x=alt.X("right", type="quantitative"), text=alt.Text("text"))
         .transform_calculate(right="max(datum.start, datum.end)"),
     ]
-    return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP + 6))
+    return chart_style.finished(
+        layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP + 6)
+    )
 
 
 def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
@@ -380,21 +389,21 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
 
     The order of slices and models is the domain of a scale, as Vega-Lite makes code of a sort.
     """
-    title = chart.title_of(metric)
+    title = chart_style.title_of(metric)
     order = rows.sort(pl.coalesce("score", "zero"), nulls_last=True) if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
     encoding: dict[str, Any] = {
         "y": _of_slices(names),
         "color": alt.ColorValue(COLOUR),
-        "tooltip": chart.tooltip(rows, metric),
+        "tooltip": chart_style.tooltip(rows, metric),
     }
     if "model" in rows.columns:
         models = rows["model"].unique(maintain_order=True).to_list()
         # Without a sort, Vega-Lite sorts by the domain of the colours.
         offset = alt.YOffset("model", type="nominal", sort="ascending").scale(domain=models)
-        encoding |= {"color": chart.colour("model", rows), "yOffset": offset}
+        encoding |= {"color": chart_style.colour("model", rows), "yOffset": offset}
     base = alt.Chart(rows).encode(**encoding)
-    x = chart.measured(alt.X, "score", title)
+    x = chart_style.measured(alt.X, "score", title)
     dots = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
     dots = dots.transform_filter("!isValid(datum.zero)")
     if "n" in rows.columns:
@@ -403,18 +412,18 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
         dots = dots.encode(size=size.scale(domain=[0, most], range=_AREAS))
     points = [dots]
     if rows["zero"].count():
-        points.append(chart.crossed(base, x=chart.measured(alt.X, "zero", title)))
+        points.append(chart_style.crossed(base, x=chart_style.measured(alt.X, "zero", title)))
     if rows["is_undefined"].any():
         text = base.transform_filter("datum.is_undefined").mark_text(align="left", dx=3, color=GREY)
         mark = alt.TextValue(f"{UNSCORED} 0/0")
         points.append(text.encode(x=alt.XValue(0), text=mark, color=alt.ColorValue(GREY)))
     if "low" not in rows.columns:
         return points
-    low = chart.measured(alt.X, "low", title)
+    low = chart_style.measured(alt.X, "low", title)
     return [base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high")), *points]
 
 
 def _of_slices(names: Sequence[str]) -> alt.Y:
     """The axis of slices, in this order."""
-    axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)
+    axis = alt.Axis(title=None, labelLimit=chart_style.LABEL_LIMIT, labelOverlap=False)
     return alt.Y("slice", type="nominal", axis=axis).scale(domain=names)

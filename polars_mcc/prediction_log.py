@@ -12,18 +12,18 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._counts.remarks import LogLabels, key_is_gold, nearly_met, remarks, warn_of
-from polars_mcc._counts.seen import Seen, seen
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import Frame, FrameT
-from polars_mcc._log.keys import IntoKey, Key, settled
-from polars_mcc._log.messages import Words, as_code, said
-from polars_mcc._log.missing_column import MissingColumn, did_you_mean
-from polars_mcc._log.plan_errors import without_the_cast
-from polars_mcc._log.roles import GivenRoles
-from polars_mcc._log.unstable_polars import deferred
+from polars_mcc._base.errors_on_collect import without_the_cast
+from polars_mcc._base.message_parts import Words, as_code, said
+from polars_mcc._base.unstable_polars import deferred
+from polars_mcc._counts.label_warnings import LogLabels, key_is_gold, nearly_met, remarks, warn_of
+from polars_mcc._counts.labels_seen import Seen, seen
+from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._frame.missing_column import MissingColumn, did_you_mean
+from polars_mcc._frame.roles import GivenRoles
+from polars_mcc._keys.any_key import IntoKey, Key, settled
+from polars_mcc._metrics.registry import needs_two_classes
 from polars_mcc._report.report import report as _report
-from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
 from polars_mcc._verbs.calibration import calibration as _calibration
@@ -232,8 +232,8 @@ class PredictionLog(Described[FrameT]):
             >>> PredictionLog.from_store(store, version=1).score().collect()["n"].to_list()
             [1797, 1797]
         """
-        from polars_mcc._store.rows import as_described  # noqa: PLC0415 - as above
-        from polars_mcc._store.table import opened  # noqa: PLC0415 - few need it
+        from polars_mcc._store.delta_table import opened  # noqa: PLC0415 - few need it
+        from polars_mcc._store.stored_columns import as_described  # noqa: PLC0415 - as above
 
         kept = opened(str(path), storage_options, version)
         return PredictionLog(kept.scan(), **as_described(kept.about))

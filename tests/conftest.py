@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from polars_mcc._report import page
-from polars_mcc._scores import registry
+from polars_mcc._metrics import registry
+from polars_mcc._report import html_page
 
 collect_ignore_glob = ["benchmarks/*"]  # no tests: to look for doctests imports every peer
 
 # To bundle the libraries of charts takes longer than all else in a page. Only a browser needs them.
-page._BUNDLE = "print('no libraries')"
+html_page._BUNDLE = "print('no libraries')"
 
 settings.register_profile(
     "default",
@@ -65,8 +65,8 @@ def libraries(tmp_path_factory, worker_id):
     folder = tmp_path_factory.getbasetemp()
     file = (folder if worker_id == "master" else folder.parent) / "bundle.js"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(page, "_BUNDLE", BUNDLE_ONCE.format(str(file)))
-        patched.setattr(page, "_bundled", {})
+        patched.setattr(html_page, "_BUNDLE", BUNDLE_ONCE.format(str(file)))
+        patched.setattr(html_page, "_bundled", {})
         yield
 
 

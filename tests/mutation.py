@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 ROOMS = {
-    "_counts": "counts scores/test_identities.py scores/test_scores_of_classes.py test_edges.py"
-    " verbs/test_by.py verbs/test_classes.py log/test_errors.py log/test_bins.py test_unseen.py"
+    "_counts": "counts metrics/test_identities.py metrics/test_scores_of_classes.py test_edges.py"
+    " verbs/test_by.py verbs/test_classes.py frame/test_errors.py keys/test_bins.py test_unseen.py"
     " test_plan.py",
-    "_scores": "scores/test_column.py scores counts/test_exact.py test_edges.py"
-    " verbs/test_by.py verbs/test_curve.py verbs/test_classes.py inference/test_every_score.py"
-    " inference/test_errors_of_scores.py",
-    "_inference": "inference verbs/test_compare.py verbs/test_contrast.py verbs/test_drift.py"
-    " verbs/test_check.py verbs/test_classes.py",
-    "_search": "search verbs/test_worst.py report/test_verdict.py",
-    "_store": "store/test_delta.py store/test_operations.py shell/test_keep.py",
+    "_metrics": "metrics/test_column.py metrics counts/test_exact.py test_edges.py"
+    " verbs/test_by.py verbs/test_curve.py verbs/test_classes.py intervals/test_every_score.py"
+    " intervals/test_errors_of_scores.py",
+    "_intervals": "intervals verbs/test_classes.py verbs/test_by.py",
+    "_comparisons": "comparisons verbs/test_compare.py verbs/test_contrast.py verbs/test_drift.py"
+    " verbs/test_check.py",
+    "_worst": "worst verbs/test_worst.py report/test_verdict.py",
+    "_store": "store/test_delta.py store/test_operations.py store/test_keep.py",
 }
 """The rooms that compute, and the tests of each; the quickest first."""
 

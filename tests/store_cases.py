@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 
 import polars_mcc
 from polars_mcc import PredictionLog
-from polars_mcc._store.table import Store
+from polars_mcc._store.delta_table import Store
 
 KEYS = ["country", "day"]
 

@@ -13,16 +13,22 @@ PACKAGE = Path(polars_mcc.__file__).parent
 TESTS = Path(__file__).parent
 FLOORS = [
     {"_version"},
-    {"_log"},
+    {"_base"},
+    {"_frame"},
+    {"_keys"},
     {"_counts"},
-    {"_scores"},
-    {"_inference"},
-    {"_search", "_store"},
-    {"_show", "plot"},
+    {"_metrics"},
+    {"_intervals"},
+    {"_comparisons"},
+    {"_worst"},
+    {"_display", "plot"},
     {"_verbs"},
+    {"_inputs", "_store"},
     {"_report"},
     {"prediction_log"},
-    {"namespaces", "_public_names", "_shell"},
+    {"expr_namespace"},
+    {"_public_names"},
+    {"_cli"},
     {"__init__", "__main__"},
 ]
 """From the bottom up. Folders of one floor may import each other, but not in a circle."""

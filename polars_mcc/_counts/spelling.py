@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_mcc._log.messages import Words, as_sql, as_sql_text, column, said
+from polars_mcc._base.message_parts import Words, as_sql, as_sql_text, column, said
 
 _SHOWN = 10  # spellings of a column that a sentence shows, at most
 _FEW = 4  # spellings that are named one by one in an expression, though a function would do

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_mcc._counts.sliced import SET
-from polars_mcc._inference.arrays import floats, of_arrays
-from polars_mcc._inference.differences import with_adjusted
-from polars_mcc._inference.evidence import Scale
-from polars_mcc._inference.quantiles import normal
-from polars_mcc._show.table import slices_in_words
+from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.evidence import Scale
+from polars_mcc._counts.sliced_log import SET
+from polars_mcc._display.table_and_to_numpy import slices_in_words
+from polars_mcc._intervals.count_arrays import floats, of_arrays
+from polars_mcc._intervals.interval_methods import normal
 
 MAX_SLICES = 50  # slices of a key, at most: each pair of them is compared
 _RATE = Scale(1, 0.0, 1.0)

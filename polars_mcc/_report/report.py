@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import ReportFormat
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import Frame, polars_frame
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import ReportFormat
+from polars_mcc._frame.frames import Frame, polars_frame
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._metrics.registry import IntoMetric
 
 
 def report(
@@ -91,7 +91,7 @@ def report(
         polars-mcc report logs/ --by country --by device --by day --out report.html
         polars-mcc report logs/ --by country --pred old --pred new --out comment.md
     """
-    from polars_mcc._report.answers import ReportSettings  # noqa: PLC0415 - it imports most verbs
+    from polars_mcc._report.report_data import ReportSettings  # noqa: PLC0415 - it imports most verbs
     from polars_mcc._report.write_report import write_report  # noqa: PLC0415 - as above
 
     settings = ReportSettings(metric, ci, depth, min_n, title, format, explored)

@@ -8,16 +8,16 @@ from typing import Literal
 
 import polars as pl
 
-from polars_mcc._counts.sliced import SAID, SET
-from polars_mcc._log.bins import Bins
-from polars_mcc._log.columns import as_expr
-from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst
+from polars_mcc._counts.sliced_log import SAID, SET
+from polars_mcc._display.table_and_to_numpy import is_time
+from polars_mcc._display.undefined_scores import undefined_in_words
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._keys.any_key import TOTAL
+from polars_mcc._keys.bins import Bins
 from polars_mcc._report.gaps import MAX_SLICES
-from polars_mcc._report.once import Answer, SectionKey, without
-from polars_mcc._search.words import CONFUSION
-from polars_mcc._show.table import is_time
-from polars_mcc._show.undefined import undefined_in_words
+from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
+from polars_mcc._report.report_data import OF_SCORES, TOP, Answers, Worst
+from polars_mcc._worst.failures_in_words import CONFUSION
 
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
 _MAX_TIMES = 1000  # times in a chart, at most; the last ones are drawn

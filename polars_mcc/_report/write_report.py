@@ -10,13 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._log.described import Described
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._report.answers import ReportSettings, answers
-from polars_mcc._report.once import Collect, section_keys
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._report.keys_counted_once import Collect, section_keys
+from polars_mcc._report.markdown_and_json import as_json, markdown
+from polars_mcc._report.report_data import ReportSettings, answers
 from polars_mcc._report.sections import sections
-from polars_mcc._report.text import as_json, markdown
-from polars_mcc._report.verdict import Report, verdict
+from polars_mcc._report.summary import Report, verdict
 from polars_mcc._version import __version__
 
 
@@ -31,10 +31,10 @@ def write_report(
     versions = {"polars_mcc": __version__, "Polars": pl.__version__}
     with ExitStack() as stack:
         if settings.format == "html":
-            from polars_mcc._report import page  # noqa: PLC0415 - altair is optional
+            from polars_mcc._report import html_page  # noqa: PLC0415 - altair is optional
 
-            versions["altair"] = page.ALTAIR
-            script = stack.enter_context(page.libraries())
+            versions["altair"] = html_page.ALTAIR
+            script = stack.enter_context(html_page.libraries())
         all_answers = answers(log, section_keys(log, keys), collect, settings)
         versions["Python"] = platform.python_version()
         made = {
@@ -47,4 +47,4 @@ def write_report(
             return markdown(content)
         if settings.format == "json":
             return as_json(content)
-        return page.page(content, script)
+        return html_page.page(content, script)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polars_mcc._log import defaults
-from polars_mcc._log.cuts import Number
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores import registry
-from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._scores.thresholds import best_columns, check_of_counts
+from polars_mcc._base import defaults
+from polars_mcc._base.cuts_of_numbers import Number
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.registry import IntoMetric
+from polars_mcc._metrics.thresholds import best_columns, check_of_counts
 from polars_mcc._verbs.curve import thresholds_of
 
 

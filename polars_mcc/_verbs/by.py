@@ -7,13 +7,17 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.classes import classes_of, of_pairs
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._counts.sliced import CLASS, MODEL, OfRow, SlicedLog
-from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.options import (
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Method, Role, check_choice, check_interval
+from polars_mcc._counts.class_counts import classes_of, of_pairs
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import CLASS, MODEL, OfRow, SlicedLog
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import (
     Bootstrap,
     IntervalOptions,
     Resampling,
@@ -22,15 +26,11 @@ from polars_mcc._inference.options import (
     with_limits_of,
     within_range,
 )
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import Method, Role, check_choice, check_interval
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores import registry
-from polars_mcc._scores.measure import measure, with_labels_for
-from polars_mcc._scores.metric import Metric
-from polars_mcc._scores.registry import IntoMetrics
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.exact_scores import measure, with_labels_for
+from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.registry import IntoMetrics
 
 
 def by(
@@ -97,9 +97,9 @@ def by(
 
     Intervals:
         Let φ be the influence of a row on a metric: the derivative of the definition of the metric
-        (`polars_mcc/_inference/influence.py` has the formula). The variance of the metric is
-        Σ φ² / n², over the rows of a slice (the delta method; for R_K of two classes: Itaya et
-        al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With clusters it is
+        (`polars_mcc/_intervals/variance_and_clusters.py` has the formula). The variance of the
+        metric is Σ φ² / n², over the rows of a slice (the delta method; for R_K of two classes:
+        Itaya et al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With clusters it is
         Σ (Σ w φ within a cluster)² / (Σ w)². Then Student's t replaces the normal distribution;
         its degrees of freedom are the number of clusters minus one.
 
@@ -246,7 +246,7 @@ def by(
     _check_resampling(log, sliced)
     assert isinstance(method, Bootstrap) and ci is not None  # noqa: S101, PT018 - for type checkers
     resampling = IntervalOptions(ci, metrics=asked, positive=positive)
-    from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
+    from polars_mcc._intervals import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
     sliced = with_labels_for(sliced, asked)
     return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
@@ -323,7 +323,7 @@ def scores(
         options = IntervalOptions(ci, method, asked, positive)
 
         def infer(counted: pl.DataFrame) -> pl.DataFrame:
-            from polars_mcc._inference.estimate import estimate  # noqa: PLC0415 - NumPy, for it alone
+            from polars_mcc._intervals.scores_with_intervals import estimate  # noqa: PLC0415 - NumPy, for it alone
 
             return within_range(estimate(sliced, counted, options).scores, ranges_of(asked))
 

@@ -8,42 +8,42 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.exact import Floats
-from polars_mcc._counts.identity import with_wide_labels
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.remarks import (
-    LogLabels,
-    key_is_gold,
-    never_met,
-    no_positive,
-    one_class,
-)
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._counts.sliced import KEY, SET, SlicedLog
-from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.options import PERIODS, IntervalOptions, columns_of
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import (
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import (
     Correction,
     check_at_least,
     check_choice,
     check_level,
     needs_level,
 )
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import OtherFrame
-from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.labels import as_compared, common_dtype, is_text
-from polars_mcc._log.messages import Words, cast, column, option, said
-from polars_mcc._log.missing_column import MissingColumn
-from polars_mcc._scores import registry
-from polars_mcc._scores.metric import FACT, Metric, defined, fact, most_rows
-from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._verbs import tested
+from polars_mcc._base.message_parts import Words, cast, column, option, said
+from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.gate_verdicts import ADJUSTED, FAILED, VERDICT, Judging, table
+from polars_mcc._comparisons.required_scores import Bounds, Rule, required, with_own
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.exact_sums import Floats
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.label_hashes import with_wide_labels
+from polars_mcc._counts.label_warnings import (
+    LogLabels,
+    key_is_gold,
+    never_met,
+    no_positive,
+    one_class,
+)
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
+from polars_mcc._frame.frames import OtherFrame
+from polars_mcc._frame.labels import as_compared, common_dtype, is_text
+from polars_mcc._frame.log_options import Described
+from polars_mcc._frame.missing_column import MissingColumn
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, columns_of
+from polars_mcc._keys.any_key import IntoKey, check_plain
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.metric_type import FACT, Metric, defined, fact, most_rows
+from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._verbs.by import of_metrics
-from polars_mcc._verbs.judged import ADJUSTED, FAILED, VERDICT, Judging, table
-from polars_mcc._verbs.required import Bounds, Rule, required, with_own
 
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
 
@@ -307,7 +307,7 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.roles.check_without("check", reason, "cluster", "sample_weight")
-    names = tested.names_of_periods(metric, has_clusters=False, p_values=())
+    names = options_of_differences.names_of_periods(metric, has_clusters=False, p_values=())
     sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:
@@ -347,16 +347,18 @@ def _compared(
     shown = names | {name: name for name in of_marks}
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
-        from polars_mcc._inference.one_sided import of_baseline  # noqa: PLC0415 - likewise
-        from polars_mcc._inference.periods import changes  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons.one_sided_p_values import of_baseline  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons.two_periods import changes  # noqa: PLC0415 - likewise
+        from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
 
         slices = changes(sliced, apart, cells, asked)
         if ci is None:
-            return tested.answer_of(sliced, slices, shown)
+            return options_of_differences.answer_of(sliced, slices, shown)
         p = of_baseline(slices, metric, least.bound, ci)
         slices = slices.with_columns(of_arrays(**{least.p_value: p}))
-        return tested.answer_of(sliced, slices, shown | {least.p_value: least.p_value})
+        return options_of_differences.answer_of(
+            sliced, slices, shown | {least.p_value: least.p_value}
+        )
 
     return sliced.answer(inferred(log, sliced, cells, infer))
 

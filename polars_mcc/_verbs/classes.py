@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.classes import classes_of, of_pairs
-from polars_mcc._counts.counted import without_clusters
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.options import IntervalOptions, columns_of, within_range
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import Method, check_choice, check_interval
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores.class_scores import CLASS_RANGES, COLUMNS, class_scores
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Method, check_choice, check_interval
+from polars_mcc._counts.class_counts import classes_of, of_pairs
+from polars_mcc._counts.count_rows import without_clusters
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import IntervalOptions, columns_of, within_range
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._metrics.one_vs_rest import CLASS_RANGES, COLUMNS, class_scores
 
 
 def classes(
@@ -104,7 +104,7 @@ def classes(
     columns += [*n_clusters, *COLUMNS[-2:]]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.class_intervals import class_intervals  # noqa: PLC0415 - rare
+        from polars_mcc._intervals.class_intervals import class_intervals  # noqa: PLC0415 - rare
 
         counted = without_clusters(sliced, cells.lazy()).collect()
         scores = _scored(sliced, of_pairs(sliced, counted.lazy())).collect()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sides import model_named
-from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import Correction, Method
-from polars_mcc._log.columns import IntoColumn, NamedColumns
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.messages import option, said
-from polars_mcc._scores import registry
-from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._verbs import tested
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Correction, Method
+from polars_mcc._base.message_parts import option, said
+from polars_mcc._comparisons import options_of_differences
+from polars_mcc._counts.gold_and_pred import model_named
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._frame.columns import IntoColumn, NamedColumns
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.registry import IntoMetric
 
 
 def compare(
@@ -106,10 +106,10 @@ def compare(
 
         polars-mcc compare logs/ --score old --score new --metric roc_auc
     """
-    tested.check(ci, method, correction)
+    options_of_differences.check(ci, method, correction)
     chosen = registry.tested(metric)
     scores = {"score_a": "_a", "score_b": "_b"}
-    names = tested.names_of(chosen, ["n", "n_clusters"], scores)
+    names = options_of_differences.names_of(chosen, ["n", "n_clusters"], scores)
     asked = IntervalOptions(ci, method, [chosen])
     models = log.roles.scores if chosen.is_of_scores else log.roles.preds
     if log.roles.score_labels and chosen.is_of_scores:
@@ -119,15 +119,17 @@ def compare(
         )
         raise ValueError(msg)
     model = _baseline_of(models, baseline, chosen.role)
-    sliced, asked = tested.cut_log(log, keys, asked, names.values(), clusters=True, baseline=model)
+    sliced, asked = options_of_differences.cut_log(
+        log, keys, asked, names.values(), clusters=True, baseline=model
+    )
     if not sliced.has_clusters:
         del names["n_clusters"]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.models import of_models  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._comparisons.two_models import of_models  # noqa: PLC0415 - NumPy, for it alone
 
         slices = of_models(sliced, cells, asked, correction)
-        return tested.answer_of(sliced, slices, names)
+        return options_of_differences.answer_of(sliced, slices, names)
 
     answer = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics)
     return log.in_kind(sliced.answer(answer))

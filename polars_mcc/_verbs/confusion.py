@@ -8,20 +8,20 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, not_scored, of_pairs, with_margins
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs as pairs_of
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._log.choices import Normalize, check_at_least, check_choice
-from polars_mcc._log.columns import as_expr
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.labels import as_labels, known_labels, label_names
-from polars_mcc._log.messages import option, said
-from polars_mcc._log.plan_errors import Failure, message_of
-from polars_mcc._scores.r_k import correlation, divide, summed
+from polars_mcc._base.allowed_values import Normalize, check_at_least, check_choice
+from polars_mcc._base.errors_on_collect import Failure, message_of
+from polars_mcc._base.message_parts import option, said
+from polars_mcc._counts.class_counts import is_scored, not_scored, of_pairs, with_margins
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.pair_counts import pairs as pairs_of
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.labels import as_labels, known_labels, label_names
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._metrics.mcc import correlation, divide, summed
 
 
 def confusion(

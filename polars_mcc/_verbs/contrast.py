@@ -10,21 +10,21 @@ from typing import Any, TypeAlias
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sliced import KEY, SlicedLog
-from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.options import TO, IntervalOptions
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import Correction, Method
-from polars_mcc._log.columns import as_expr, resolved
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey, check_plain, columns_of
-from polars_mcc._log.labels import from_text
-from polars_mcc._log.messages import Words, option, said
-from polars_mcc._scores import registry
-from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._verbs import tested
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Correction, Method
+from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._comparisons import options_of_differences
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import KEY, SlicedLog
+from polars_mcc._frame.columns import as_expr, resolved
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.labels import from_text
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import TO, IntervalOptions
+from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.registry import IntoMetric
 
 To: TypeAlias = str | Mapping[str, object]
 """The reference of a slice: one of `_WORDS`, or the keys of one slice."""
@@ -134,7 +134,7 @@ def contrast(
     Command line:
         polars-mcc contrast logs/ --by country --to country=US --within device --metric f1_macro
     """
-    tested.check(ci, method, correction)
+    options_of_differences.check(ci, method, correction)
     inside: list[Any] = [] if within is None else [within]
     if isinstance(within, Sequence) and not isinstance(within, str):
         inside = [*within]
@@ -143,22 +143,22 @@ def contrast(
     chosen = registry.tested(metric)
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
-    effect = ("ratio", "ratio_low", "ratio_high") if ratio else tested.DIFFERENCE
+    effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE
     scores = {"own_b": "", "own_a": TO, "expected": "_expected"}
-    shown = tested.names_of(chosen, ["n", f"n{TO}"], scores, effect)
+    shown = options_of_differences.names_of(chosen, ["n", f"n{TO}"], scores, effect)
     taken = [*to_keys, *shown.values()]
     asked = IntervalOptions(ci, method, [chosen])
-    sliced, asked = tested.cut_log(log, [*inside, *keys], asked, taken)
+    sliced, asked = options_of_differences.cut_log(log, [*inside, *keys], asked, taken)
     columns = {KEY + key: key for key in to_keys} | shown
     coarser = replace(sliced.whole, keys=tuple(of_whole))
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.references import contrasts  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._comparisons.slice_and_reference import contrasts  # noqa: PLC0415 - NumPy, for it alone
 
         slices = contrasts(
             sliced, coarser, cells, asked, reference, ratio=ratio, correction=correction
         )
-        return tested.answer_of(sliced, slices, columns)
+        return options_of_differences.answer_of(sliced, slices, columns)
 
     reference = _is_there(sliced, to) if isinstance(to, Mapping) else to
     check = partial(_check_there, to, reference)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from polars_mcc._counts.counted import countable
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey
+from polars_mcc._counts.count_rows import countable
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey
 
 
 def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._log import defaults
-from polars_mcc._log.cuts import Number
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._scores import registry
-from polars_mcc._scores.registry import IntoMetrics
-from polars_mcc._scores.thresholds import COUNTS, ScoreThresholds, check_of_counts, curve_columns
+from polars_mcc._base import defaults
+from polars_mcc._base.cuts_of_numbers import Number
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey, check_plain
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.registry import IntoMetrics
+from polars_mcc._metrics.thresholds import COUNTS, ScoreThresholds, check_of_counts, curve_columns
 
 
 def curve(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.counted import merged
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.options import PERIODS, IntervalOptions
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import Correction, Method
-from polars_mcc._log.columns import IntoColumn
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.plan_errors import Failure, unless
-from polars_mcc._scores import registry
-from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._verbs import tested
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Correction, Method
+from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._comparisons import options_of_differences
+from polars_mcc._counts.count_rows import merged
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._frame.columns import IntoColumn
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions
+from polars_mcc._keys.any_key import IntoKey, check_plain
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.registry import IntoMetric
 
 
 def drift(
@@ -91,24 +91,26 @@ def drift(
     Command line:
         polars-mcc drift logs/ --before "day < DATE '2026-03-15'" --after "day >= DATE '2026-03-15'"
     """
-    tested.check(ci, method, correction)
+    options_of_differences.check(ci, method, correction)
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
     chosen = registry.tested(metric)
     has_clusters = log.roles.cluster is not None
-    names = tested.names_of_periods(chosen, has_clusters=has_clusters)
+    names = options_of_differences.names_of_periods(chosen, has_clusters=has_clusters)
     asked = IntervalOptions(ci, method, [chosen])
     periods = {"before": before, "after": after}
-    sliced, asked = tested.cut_log(log, keys, asked, names.values(), clusters=True, periods=periods)
+    sliced, asked = options_of_differences.cut_log(
+        log, keys, asked, names.values(), clusters=True, periods=periods
+    )
     of_slices = sliced.with_pairs_of(*(["cluster"] if has_clusters else []))
     apart = of_slices.split_by("period")
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.differences import with_adjusted  # noqa: PLC0415 - NumPy
-        from polars_mcc._inference.periods import changes  # noqa: PLC0415 - NumPy
+        from polars_mcc._comparisons.corrected_p_values import with_adjusted  # noqa: PLC0415 - NumPy
+        from polars_mcc._comparisons.two_periods import changes  # noqa: PLC0415 - NumPy
 
         cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
         slices = with_adjusted(changes(of_slices, apart, cells, asked), correction)
-        return tested.answer_of(of_slices, slices, names)
+        return options_of_differences.answer_of(of_slices, slices, names)
 
     counted = pairs(sliced)
     answer = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_check_periods)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._log.columns import roots
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import Frame
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._frame.columns import roots
+from polars_mcc._frame.frames import Frame
+from polars_mcc._frame.log_options import Described
 
 
 def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - another library's frame

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from polars_mcc._inference.options import Resampling
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import Method
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._scores.registry import IntoMetrics
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Method
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.interval_options import Resampling
+from polars_mcc._metrics.registry import IntoMetrics
 from polars_mcc._verbs.by import by
 
 

@@ -6,13 +6,8 @@ from typing import cast
 
 import polars as pl
 
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.remarks import warn_of, warner
-from polars_mcc._counts.sides import sides_of
-from polars_mcc._counts.sliced import SAID
-from polars_mcc._inference.deferred import check_portable
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import (
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import (
     Correction,
     Rank,
     Reference,
@@ -20,16 +15,21 @@ from polars_mcc._log.choices import (
     check_choice,
     check_level,
 )
-from polars_mcc._log.columns import resolved
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
-from polars_mcc._log.key_sets import KeySets
-from polars_mcc._log.keys import IntoKey, check_plain, columns_of
-from polars_mcc._log.messages import Words, quoted
-from polars_mcc._log.unstable_polars import deferred
-from polars_mcc._scores import registry
-from polars_mcc._scores.metric import Metric
-from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._base.message_parts import Words, quoted
+from polars_mcc._base.unstable_polars import deferred
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.label_warnings import warn_of, warner
+from polars_mcc._counts.sliced_log import SAID
+from polars_mcc._frame.columns import resolved
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import check_portable
+from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
+from polars_mcc._keys.each_rollup_cube_sets import KeySets
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.registry import IntoMetric
 
 
 def worst(
@@ -247,12 +247,12 @@ def worst(
         call = Words("worst(..., to='expected')", "worst --to expected")
         log.roles.check_without(call, needs, "cluster", "sample_weight")
     # NumPy is loaded for it alone.
-    from polars_mcc._search import found  # noqa: PLC0415
-    from polars_mcc._search.codes import coded_log  # noqa: PLC0415
-    from polars_mcc._search.odd_keys import odd_keys  # noqa: PLC0415
-    from polars_mcc._search.slices import SearchSettings  # noqa: PLC0415
+    from polars_mcc._worst import search_steps  # noqa: PLC0415
+    from polars_mcc._worst.column_codes import coded_log  # noqa: PLC0415
+    from polars_mcc._worst.key_warnings import odd_keys  # noqa: PLC0415
+    from polars_mcc._worst.slice_scores import SearchSettings  # noqa: PLC0415
 
-    taken = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
+    taken = [*([] if long else [SAID]), *search_steps.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
     sides = sides_of(log, chosen.role, of_row=chosen.of_row)
     sliced = cut(sides, [each_key], taken=taken, clusters=True, long=long)
@@ -276,14 +276,14 @@ def worst(
     def answer() -> pl.DataFrame:
         coded = coded_log(sliced, bins=bins, least=min_n)
         warn_of(odd_keys(coded, log.roles.gold.name, min_n))
-        slices = found.searched(settings, coded)
+        slices = search_steps.searched(settings, coded)
         warn(None)
         return slices
 
     if not log.roles.is_lazy:
         return cast("FrameT", answer())
     check_portable(sliced)
-    return cast("FrameT", deferred(answer, found.schema_of(settings, sliced)))
+    return cast("FrameT", deferred(answer, search_steps.schema_of(settings, sliced)))
 
 
 def _rate(metric: IntoMetric) -> Metric:

@@ -21,9 +21,9 @@ import speed
 from measuring import apart, parsed, print_head, print_row, times
 
 from polars_mcc import Bootstrap
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sides import sides_of
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.pair_counts import pairs
 
 TASKS = [
     *(

@@ -19,7 +19,7 @@ from expression_or_by import write_log
 from measuring import parsed, print_head, print_row, times
 from rich.console import Console
 
-from polars_mcc._show.progress import ProgressBar, collect
+from polars_mcc._display.progress_bar import ProgressBar, collect
 
 LABELS = {
     "text labels": pl.col("gold", "pred"),

@@ -23,8 +23,8 @@ from polars.testing import assert_frame_equal
 from support import first, in_turn, named, some_slow
 
 from polars_mcc import CheckError, PredictionLog, cube, each, trailing
-from polars_mcc._counts import coded, codes, parquet
-from polars_mcc._store.rows import counts_to_keep
+from polars_mcc._counts import pair_counts, parquet_codes, parquet_files
+from polars_mcc._store.stored_columns import counts_to_keep
 
 TEXTS = ["", "a", "b", "A", "ä", "b ", "null"]
 DTYPES: dict[str, tuple[pl.DataType, list]] = {
@@ -45,22 +45,22 @@ LABELS = ["text", "enum", "category", "int8", "near", "16 bits", "boolean", "dat
 
 @pytest.fixture(autouse=True)
 def small_files_are_worth_it(monkeypatch):
-    monkeypatch.setattr(coded, "_WORTH", 0)
-    monkeypatch.setattr(coded, "_WORTH_ONE", 0)
-    monkeypatch.setattr(parquet, "_ROWS", 0)
+    monkeypatch.setattr(pair_counts, "_WORTH", 0)
+    monkeypatch.setattr(pair_counts, "_WORTH_ONE", 0)
+    monkeypatch.setattr(parquet_files, "_ROWS", 0)
 
 
 @pytest.fixture
 def reads(monkeypatch) -> list[str]:
     """The row groups that are read."""
     found: list[str] = []
-    read = parquet.RowGroup.read
+    read = parquet_files.RowGroup.read
 
-    def noted(group: parquet.RowGroup) -> Any:
+    def noted(group: parquet_files.RowGroup) -> Any:
         found.append(f"{Path(group.scan.paths[group.place]).name}:{group.group}")
         return read(group)
 
-    monkeypatch.setattr(parquet.RowGroup, "read", noted)
+    monkeypatch.setattr(parquet_files.RowGroup, "read", noted)
     return found
 
 
@@ -72,7 +72,7 @@ def is_coded(query: pl.LazyFrame) -> bool:
 def plainly(ask: Callable[[Any], pl.LazyFrame], log: pl.LazyFrame, **options: Any) -> pl.DataFrame:
     """The answer by the plain plan. `portable=True` turns codes off too, but has no intervals."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coded, "_WORTH", math.inf)
+        patch.setattr(pair_counts, "_WORTH", math.inf)
         return ask(PredictionLog(log, **options)).collect()
 
 
@@ -142,8 +142,8 @@ def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
     frame = PLANS[kind](scanned(tmp_path_factory.mktemp("log"), files))
     found = verb(PredictionLog(frame))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codes, "MOST", limits[0])
-        patch.setattr(codes, "_FEW", limits[1])
+        patch.setattr(parquet_codes, "MOST", limits[0])
+        patch.setattr(parquet_codes, "_FEW", limits[1])
         answer = found.collect()
         expected = plainly(verb, frame)
     # The influences of clusters are floats, which threads add in any order.
@@ -191,7 +191,7 @@ ONCE = {
 @pytest.mark.parametrize("verb", some_slow(ONCE, "contrast"))
 def test_each_row_group_is_read_once_and_on_collect(log, reads, verb, monkeypatch):
     if verb == "many labels":
-        monkeypatch.setattr(codes, "_FEW", 0)
+        monkeypatch.setattr(parquet_codes, "_FEW", 0)
     query = ONCE[verb](log.mcc)
     assert reads == []
     answer = query.collect()
@@ -254,35 +254,35 @@ RIGHT = {"accuracy": [1.0, 0.0], "n": [3, 2]}
 
 @pytest.mark.parametrize("fault", ["a row is lost", "folders are mixed up", "all are of one day"])
 def test_counts_that_contradict_the_footers_are_not_used(day, fault, monkeypatch):
-    read = parquet.RowGroup.read
+    read = parquet_files.RowGroup.read
 
-    def wrong(group: parquet.RowGroup) -> Any:
+    def wrong(group: parquet_files.RowGroup) -> Any:
         if fault == "a row is lost":
             found = read(group)
             return {name: one._replace(codes=one.codes[1:]) for name, one in found.items()}
         return read(group._replace(place=0 if fault == "all are of one day" else 1 - group.place))
 
-    monkeypatch.setattr(parquet.RowGroup, "read", wrong)
+    monkeypatch.setattr(parquet_files.RowGroup, "read", wrong)
     query = pl.scan_parquet(day, hive_partitioning=True).mcc.by("day", metrics="accuracy")
     assert is_coded(query)
     assert query.collect().select([*RIGHT]).to_dict(as_series=False) == RIGHT
 
 
 def test_a_plan_that_polars_reads_otherwise_is_not_coded(day, monkeypatch):
-    scan_of = coded.scan_of
-    monkeypatch.setattr(coded, "scan_of", lambda _, names: scan_of(log, names))
+    scan_of = parquet_files.scan_of
+    monkeypatch.setattr(pair_counts, "scan_of", lambda _, names: scan_of(log, names))
     log = pl.scan_parquet(day, hive_partitioning=True)
     assert log.filter(pl.col("gold") == "a").mcc.score().collect()["n"].item() == 3
 
 
 def test_a_search_does_not_use_columns_of_other_lengths(log, monkeypatch):
-    read = parquet.RowGroup.read
+    read = parquet_files.RowGroup.read
 
-    def wrong(group: parquet.RowGroup) -> Any:
+    def wrong(group: parquet_files.RowGroup) -> Any:
         return {name: one._replace(codes=one.codes[1:]) for name, one in read(group).items()}
 
     expected = log.collect().mcc.worst("key", "number", verdicts=True)
-    monkeypatch.setattr(parquet.RowGroup, "read", wrong)
+    monkeypatch.setattr(parquet_files.RowGroup, "read", wrong)
     assert_frame_equal(log.mcc.worst("key", "number", verdicts=True).collect(), expected)
 
 
@@ -373,8 +373,8 @@ def test_tables_much_larger_than_the_log_are_left_to_polars(log, monkeypatch, re
         return log.by(cube("key", "number"), ci=0.9)
 
     expected = plainly(ask, log)
-    monkeypatch.setattr(codes, limit, 0)
-    monkeypatch.setattr(codes, "_SPARE", 0)
+    monkeypatch.setattr(parquet_codes, limit, 0)
+    monkeypatch.setattr(parquet_codes, "_SPARE", 0)
     monkeypatch.setattr(pl, "thread_pool_size", lambda: 1)  # Each thread has two groups waiting.
     assert is_coded(log.mcc.by(cube("key", "number")))
     assert_frame_equal(ask(log.mcc).collect(), expected)

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from support import codes, first, in_turn, log_of, named
 
 from polars_mcc import cube
-from polars_mcc._counts import identity
+from polars_mcc._counts import label_hashes
 
 MANY = 40_000
 TEXTS = {
@@ -38,9 +38,9 @@ def expected_collisions(things: int, bits: int) -> tuple[float, float]:
 
 @in_turn(shift=[0, 16, 40], texts=named(TEXTS))
 def test_a_narrow_hash_of_labels_collides_as_often_as_a_random_one(texts, shift):
-    """The bound in `identity.py` holds for a random hash, so 24 of its bits must look random."""
+    """The bound in `label_hashes.py` is of a random hash, so 24 of its bits must look random."""
     label = pl.Series("label", texts)
-    words = pl.select(identity.of_label(pl.lit(label))).to_series()
+    words = pl.select(label_hashes.of_label(pl.lit(label))).to_series()
     assert words.dtype == pl.UInt64
     assert collisions(words) == 0
     mean, five_sigma = expected_collisions(len(texts), 24)
@@ -51,7 +51,7 @@ def test_a_collision_would_change_the_score(monkeypatch):
     """So tests that compare scores with an oracle would find a hash that is too narrow."""
     log = log_of([("x", gold, gold) for gold in range(6)] + [("x", 0, 1), ("x", 2, 3)])
     right = log.mcc.by("key")
-    monkeypatch.setattr(identity, "of_label", lambda label: label.hash() % 2)
+    monkeypatch.setattr(label_hashes, "of_label", lambda label: label.hash() % 2)
     assert not log.mcc.by("key").equals(right)
 
 
@@ -137,7 +137,7 @@ def test_a_pair_of_labels_is_one_integer_and_tells_labels_apart(dtype):
         schema={"gold": dtype, "pred": dtype},
         orient="row",
     )
-    pair = identity.of_pair(pl.col("gold"), pl.col("pred"), dtype)
+    pair = label_hashes.of_pair(pl.col("gold"), pl.col("pred"), dtype)
     gold, pred = pair.labels(pl.col("number"))
     found = pairs.with_columns(number=pair.number).with_columns(g=gold, p=pred)
     different = pairs.select(pl.col("gold").n_unique()).item()

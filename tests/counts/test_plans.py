@@ -17,7 +17,7 @@ from support import first
 from test_coded import VERBS, plainly, small_files_are_worth_it
 
 from polars_mcc import PredictionLog
-from polars_mcc._counts import coded
+from polars_mcc._counts import pair_counts
 
 __all__ = ["small_files_are_worth_it"]  # the fixture, for each test of this file
 
@@ -174,13 +174,13 @@ def outcome(verb: str, log: pl.LazyFrame, kinds: list[str], *, is_plain: bool) -
 def checks(monkeypatch) -> list[str]:
     """A remark for each log that was counted by codes to the end."""
     found: list[str] = []
-    check = coded._check
+    check = pair_counts._check
 
     def noted(*arguments: Any) -> None:
         check(*arguments)
         found.append("coded")
 
-    monkeypatch.setattr(coded, "_check", noted)
+    monkeypatch.setattr(pair_counts, "_check", noted)
     return found
 
 

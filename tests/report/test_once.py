@@ -15,9 +15,9 @@ from support import first, some_slow
 
 import polars_mcc
 from polars_mcc import each, rollup, trailing
-from polars_mcc._log.described import Described
-from polars_mcc._report import once
-from polars_mcc._report.answers import ReportSettings
+from polars_mcc._frame.log_options import Described
+from polars_mcc._report import keys_counted_once
+from polars_mcc._report.report_data import ReportSettings
 from polars_mcc._report.write_report import write_report
 
 N = 600
@@ -93,7 +93,7 @@ def test_counts_tell_what_the_rows_tell(case, monkeypatch):
     name, most = case
     columns, keys = QUESTIONS[name]
     from_counts = told_by_counts(name)
-    monkeypatch.setattr(once, "_MAX_COUNTS", most)
+    monkeypatch.setattr(keys_counted_once, "_MAX_COUNTS", most)
     assert_same(from_counts, told(LOG.mcc(**columns), *keys))
 
 
@@ -148,7 +148,7 @@ def test_the_log_is_read_once(columns, asked):
 
 def test_counts_are_a_log_of_fewer_rows():
     log = polars_mcc.PredictionLog(LOG, pred=BOTH, weight="times")
-    found = once.count_once(
+    found = keys_counted_once.count_once(
         log, {"country": "country"}, lambda _, query: query(LOG.lazy()).collect()
     )
     assert isinstance(found.counts, Described)
@@ -159,7 +159,7 @@ def test_counts_are_a_log_of_fewer_rows():
 
 def test_how_many_counts_there_would_be_is_told_before(monkeypatch):
     """An estimate gives the number within 20 %. All groups are never held at once."""
-    monkeypatch.setattr(once, "_MAX_COUNTS", 100)
+    monkeypatch.setattr(keys_counted_once, "_MAX_COUNTS", 100)
     log = pl.select(key=pl.int_range(100_000) % 20_000, gold=0, pred=0)
     numbers = []
 
@@ -169,7 +169,7 @@ def test_how_many_counts_there_would_be_is_told_before(monkeypatch):
             numbers.append(answer.item())
         return answer
 
-    found = once.count_once(log.mcc, {"key": "key"}, collect)
+    found = keys_counted_once.count_once(log.mcc, {"key": "key"}, collect)
     assert numbers[0] == pytest.approx(20_000, rel=0.2)
     assert [*found.keys] == []
     assert found.counts is not None, "the labels alone are few"

@@ -13,7 +13,7 @@ from runner import invoke
 from support import first, some_slow
 
 from polars_mcc import bins
-from polars_mcc._report import once
+from polars_mcc._report import keys_counted_once
 
 N = 900
 I = pl.int_range(N)  # noqa: E741
@@ -97,7 +97,7 @@ def test_counts_hold_days_not_times(monkeypatch):
     """A log with a time per row has as many counts as rows: then no pairs of keys are compared."""
     log = log_over(40).mcc(pred=["pred", "other"])
     expected = json.loads(log.report("at", "country", format="json"))
-    monkeypatch.setattr(once, "_MAX_COUNTS", N - 200)
+    monkeypatch.setattr(keys_counted_once, "_MAX_COUNTS", N - 200)
     found = json.loads(log.report("at", "country", format="json"))
     assert found["sections"] == expected["sections"]
     assert len(section(found, "compared:pairs of keys")["rows"]) == 12

@@ -18,9 +18,9 @@ from support import first
 
 import polars_mcc
 from polars_mcc import PredictionLog
-from polars_mcc._store import table as stores
-from polars_mcc._store.dtypes import as_text, from_text, stored
-from polars_mcc._store.table import INPUT, SIZE, VERSION, Input, Store, is_store, opened
+from polars_mcc._store import delta_table as stores
+from polars_mcc._store.delta_table import INPUT, SIZE, VERSION, Input, Store, is_store, opened
+from polars_mcc._store.stored_dtypes import as_text, from_text, stored
 
 SCHEMA = pl.Schema({"key": pl.Enum(["a", "b"]), "gold": pl.UInt8, "pred": pl.UInt8, "n": pl.Int64})
 COLUMNS = {"gold": "gold", "pred": "pred"}

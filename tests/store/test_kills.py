@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from store_cases import Logs, Objects, keep, s3_server
 
-from polars_mcc._shell import keeping, look
-from polars_mcc._store import table
-from polars_mcc._store.table import opened
+from polars_mcc._store import count_and_commit, delta_table, new_and_changed
+from polars_mcc._store.delta_table import opened
 
 KILLS = int(os.environ.get("POLARS_MCC_KILLS", "30"))
 
@@ -22,7 +21,7 @@ KILLS = int(os.environ.get("POLARS_MCC_KILLS", "30"))
 def _keep(place: str, store: str, begun, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     # One step per input makes many steps, and small files that are merged.
-    look._TOGETHER, keeping._OFTEN, table._FILES = (1, 0), 0.0, 4
+    new_and_changed._TOGETHER, count_and_commit._OFTEN, delta_table._FILES = (1, 0), 0.0, 4
     begun.set()
     keep(place, store)
 
@@ -30,7 +29,7 @@ def _keep(place: str, store: str, begun, environment: dict[str, str]) -> None:
 @pytest.fixture(scope="module")
 def processes():
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["polars_mcc._shell.keep", "test_kills"])
+    context.set_forkserver_preload(["polars_mcc._store.keep_counts", "test_kills"])
     return context
 
 

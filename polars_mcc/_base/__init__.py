@@ -1,0 +1,1 @@
+"""What every room uses: defaults, messages, names of slices, the door to unstable Polars."""

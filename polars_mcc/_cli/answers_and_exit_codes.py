@@ -1,0 +1,185 @@
+"""From a typed log to an output: run a verb, write or print its answer, say what went wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.message_parts import in_shell, of_error, option, said
+from polars_mcc._base.visible_text import say, visible_lines
+from polars_mcc._cli import output_files
+from polars_mcc._cli.shared_options import OutputOptions
+from polars_mcc._cli.terminal import details, show, table
+from polars_mcc._counts.label_warnings import (
+    LogLabels,
+    PredictionLogWarning,
+    key_is_gold,
+    labels_of,
+    nearly_met,
+    remarks,
+)
+from polars_mcc._counts.labels_seen import Seen, seen
+from polars_mcc._frame.missing_column import MissingColumn
+from polars_mcc._inputs.formats import SEPARATORS
+from polars_mcc._inputs.log_from_files import TypedLog
+from polars_mcc._inputs.read_files import Logs
+from polars_mcc._inputs.spelling_in_files import spellings
+from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
+from polars_mcc._worst.failures_in_words import rows_in_words
+
+_LISTED = 20  # maximum number of file names that are shown
+
+
+def answer(
+    verb: Callable[..., Any],
+    log: TypedLog,
+    output: OutputOptions,
+    *,
+    as_text: Callable[[pl.DataFrame], str] = table,
+    shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda answer: answer,
+    **options: Any,  # noqa: ANN401 - of any verb
+) -> None:
+    """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
+    out, form = output.out, output.format
+    if out is not None:
+        form = output_files.form_of(out, form)
+        output_files.check_place(out, log.inputs.canonical.values())
+    is_check = verb.__name__ == "check"
+    with seen() as labels:
+        frame = log.collect("", lambda rows: _asked(verb, log, rows, options), is_lazy=not is_check)
+    frame = shown(frame)
+    if out is not None:
+        output_files.write_whole(out, lambda: output_files.encoded(frame, form))
+    say_of(log, options, labels, is_check=is_check)
+    if out is None:
+        _print(frame, form, as_text, details(frame, verb.__name__) if form == "table" else [])
+        return
+    say(f"{rows_in_words(frame.height)} written to {out}")
+    if form == "csv" and (formulas := output_files.formulas(frame)):
+        first, *further = formulas
+        and_more = f" and {len(further)} more" if further else ""
+        say(f"{out}: warning: a spreadsheet would run {first!r}{and_more} as a formula")
+
+
+def _asked(
+    verb: Callable[..., Any], log: TypedLog, rows: pl.LazyFrame, options: Mapping[str, Any]
+) -> Any:  # noqa: ANN401 - of any verb
+    """The answer of a verb for these rows of a log."""
+    try:
+        with warnings.catch_warnings():  # `say_of` says it later.
+            warnings.simplefilter("ignore", PredictionLogWarning)
+            return verb(log.log.with_frame(rows), *log.keys, **options)
+    except NoPositiveError as error:
+        labels = labels_of(LogLabels.of(log.log.with_frame(rows)))
+        if not labels:
+            raise
+        msg = said(of_error(error), f". This log has the labels {labels}")
+        raise NoPositiveError(msg) from None
+
+
+def _print(
+    frame: pl.DataFrame,
+    form: output_files.Format,
+    as_text: Callable[[pl.DataFrame], str],
+    left_out: Sequence[str],
+) -> None:
+    """Write to the standard output; on a terminal, control characters become escapes."""
+    if form in output_files.IN_TERMINAL:
+        show(as_text(frame.drop(left_out)))
+        if left_out and frame.height:
+            columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
+            say(f"{columns} left out; --format wide shows all")
+        return
+    data = output_files.encoded(frame, form)
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    elif form == "parquet":
+        say("a terminal cannot show parquet: use --out FILE, or > FILE")
+        raise SystemExit(2)
+    else:
+        sys.stdout.write(visible_lines(data.decode()))
+
+
+def say_of(
+    log: TypedLog, options: Mapping[str, Any], labels: Seen, *, is_check: bool = False
+) -> None:
+    """Say which files were not read, and what makes scores wrong, 0 or 0/0.
+
+    `labels` are the counted ones. `check` itself refuses scores that are 0 or 0/0.
+    """
+    say_what_is_not_read(log.inputs)
+    say_spellings(log)
+    sides, needs_two = (
+        LogLabels.of(log.log, computed=log.computed),
+        needs_two_classes(options),
+    )
+    sentences = nearly_met(sides, labels)
+    if not is_check:
+        about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
+        sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
+    for sentence in sentences:
+        say(in_shell(sentence))
+
+
+def say_spellings(log: TypedLog) -> None:
+    """Say how a CSV file spells labels and keys, if reading it changes them."""
+    for sentence in spellings(log):
+        say(sentence)
+
+
+def say_what_is_not_read(logs: Logs) -> None:
+    """Say which hidden files in the folders may be logs."""
+    if logs.hidden:
+        say(f"not read (hidden): {', '.join(listed(logs.hidden))}")
+
+
+def listed(files: Sequence[str]) -> list[str]:
+    """The first files, and how many more there are."""
+    and_more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
+    return [*files[:_LISTED], *and_more]
+
+
+@contextmanager
+def refusing(
+    logs: Sequence[str], out: object, interrupted: str = "nothing is written"
+) -> Iterator[None]:
+    """Print an expected error as one line, and exit with code 2 (130 after Ctrl-C)."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        what = in_shell(reason(error))
+        if isinstance(error, MissingColumn):
+            what += _of_separator(logs, error.schema)
+        # A column may be called as a log is.
+        typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
+        paths = [str(path).rstrip("/") for path in typed]
+        and_more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
+        # No prefix where the message names a log or the output itself.
+        is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")
+        say(what if is_named or not logs else f"{logs[0]}{and_more}: {what}")
+        raise SystemExit(2) from None
+    except ModuleNotFoundError as error:
+        say(str(error))
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        say(f"interrupted; {interrupted}")
+        raise SystemExit(130) from None
+
+
+def _of_separator(logs: Sequence[str], names: Iterable[str]) -> str:
+    """A hint if columns of CSV have names with a character that may separate columns."""
+    separator = next((it for it in SEPARATORS for name in names if it in name), None)
+    if separator is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
+        return ""
+    return (
+        f" If {separator!r} separates the columns, add {in_shell(option('separator', separator))}"
+    )

@@ -1,0 +1,183 @@
+"""Commands that score slices, classes and thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._cli.answers_and_exit_codes import answer
+from polars_mcc._cli.app import command
+from polars_mcc._cli.shared_options import (
+    IntervalOptions,
+    LogAndKeys,
+    LogPaths,
+    MetricNames,
+    OfLog,
+    OutputOptions,
+    ScoreOptions,
+    ThresholdOptions,
+)
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._frame.labels import known_labels
+from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, as_label
+from polars_mcc._inputs.read_files import find
+from polars_mcc.prediction_log import PredictionLog
+
+
+@command
+def by(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    scores: ScoreOptions = ScoreOptions(),
+    long: bool = False,
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Score every slice with MCC (R_K) or other metrics, with optional confidence intervals.
+
+    For example:
+
+    `polars-mcc by logs/ --by country --by device --ci 0.95 --filter "day > DATE '2026-03-01'"`
+
+    Args:
+        long: Name the slice in words, in the column `slice`, such as "country = DE and device =
+            pc", and its keys in `keys`, instead of one column per key.
+    """
+    answer(PredictionLog.by, sliced.read(logs), output, **vars(scores), long=long)
+
+
+@command
+def score(
+    *logs: LogPaths,
+    scores: ScoreOptions = ScoreOptions(),
+    of_log: OfLog = LogOptions(),
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Score the whole log as one slice: `polars-mcc by` without keys.
+
+    For example:
+
+    `polars-mcc score logs/ --metric mcc --metric f1_macro --format json`
+    """
+    answer(PredictionLog.score, TypedLog(find(logs), of_log), output, **vars(scores))
+
+
+@command
+def classes(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    intervals: IntervalOptions = IntervalOptions(),
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Score every class of every slice, one-vs-rest: precision, recall, F1, MCC and more.
+
+    For example:
+
+    `polars-mcc classes logs/ --by country --ci 0.95 --format csv`
+    """
+    answer(PredictionLog.classes, sliced.read(logs), output, **vars(intervals))
+
+
+@command
+def confusion(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    labels: list[str] | None = None,
+    normalize: allowed_values.Normalize | None = None,
+    long: bool = False,
+    top: int | None = None,
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Show the confusion matrix of each slice, or list the confusions that cost the most score.
+
+    For example:
+
+    `polars-mcc confusion logs/ --by country --top 5`
+
+    Args:
+        labels: The labels, in the order of the rows and columns. Every label that occurs must be
+            listed; more labels may be. Without it: the labels of a Boolean or Enum column, else
+            the labels that occur, sorted. Repeat --labels for several.
+        normalize: Shares instead of counts. "gold": each row of the matrix adds up to 1; "pred":
+            each column does; "all": the matrix of the slice does. A share of zero rows is 0.
+        long: One row per cell instead of one column per label: all cells of --labels, if they are
+            listed, else the pairs that occur.
+        top: List only the confusions (gold and pred differ) that cost the most score, at most this
+            many per slice, the costliest first, one per row.
+    """
+    log = sliced.read(logs)
+    if labels is not None:
+        known: list[object] | None = [as_label(log.log, "--labels", text) for text in labels]
+    elif long or top is not None or known_labels(log.log.roles.label_dtype) is not None:
+        known = None
+    else:  # The matrix has a column per label.
+        distinct = cut(sides_of(log.log), log.keys, taken=()).distinct_labels().collect()
+        known = distinct.to_series().to_list()
+    asked: dict[str, Any] = {"normalize": normalize, "long": long, "top": top}
+    answer(PredictionLog.confusion, log, output, labels=known, **asked)
+
+
+@command
+def curve(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    metrics: MetricNames = [*defaults.CURVE_METRICS],
+    thresholds: ThresholdOptions = ThresholdOptions(),
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Compute MCC, F1 and other metrics at every threshold of a model score, per slice.
+
+    For example:
+
+    `polars-mcc curve logs/ --score probability --by country --thresholds 100`
+
+    Args:
+        metrics: The metrics at each threshold: names of `polars-mcc metrics` that need only the
+            counts of two classes, not each class or pair. Repeat --metric for several.
+    """
+    asked: dict[str, Any] = {"metrics": metrics, "thresholds": thresholds.asked}
+    answer(PredictionLog.curve, sliced.read(logs), output, **asked)
+
+
+@command
+def best_threshold(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    metric: str = defaults.METRIC,
+    thresholds: ThresholdOptions = ThresholdOptions(),
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Find the threshold with the best MCC (or another metric), per slice and for all rows.
+
+    For example:
+
+    `polars-mcc best-threshold logs/ --score probability --by country`
+
+    Args:
+        metric: The metric to optimize: a name of `polars-mcc metrics` that needs only the counts of
+            two classes. It is minimized if less of it is better.
+    """
+    asked: dict[str, Any] = {"metric": metric, "thresholds": thresholds.asked}
+    answer(PredictionLog.best_threshold, sliced.read(logs), output, **asked)
+
+
+@command
+def calibration(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    bins: int = defaults.BINS,
+    ci: float = defaults.LEVEL,
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
+
+    For example:
+
+    `polars-mcc calibration logs/ --score probability --positive fraud --by country --bins 5`
+
+    Args:
+        bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
+            bins of equal size. Equal scores are in one bin, so there may be fewer bins.
+        ci: The confidence level of the interval of each rate.
+    """
+    answer(PredictionLog.calibration, sliced.read(logs), output, bins=bins, ci=ci)

@@ -1,0 +1,363 @@
+"""Commands that search, gate, report and count: `worst`, `check`, `report`, `counts`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import polars as pl
+from cyclopts import Parameter
+
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.visible_text import say, visible_lines
+from polars_mcc._cli import output_files
+from polars_mcc._cli.answers_and_exit_codes import (
+    answer,
+    listed,
+    refusing,
+    say_of,
+    say_spellings,
+    say_what_is_not_read,
+)
+from polars_mcc._cli.app import command
+from polars_mcc._cli.commands_to_compare import SearchOptions
+from polars_mcc._cli.shared_options import (
+    LogAndColumns,
+    LogAndKeys,
+    LogPaths,
+    OutputOptions,
+    bars,
+)
+from polars_mcc._cli.terminal import show, table
+from polars_mcc._counts.labels_seen import seen
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._frame.labels import is_text
+from polars_mcc._inputs import read_files
+from polars_mcc._inputs.formats import CSV
+from polars_mcc._inputs.log_from_files import TypedLog, or_none
+from polars_mcc._inputs.paths_and_settings import is_url
+from polars_mcc._metrics import registry
+from polars_mcc._report.report_data import ReportSettings
+from polars_mcc._report.write_report import write_report
+from polars_mcc._store.count_and_commit import STATUSES, keep
+from polars_mcc._verbs.check import CheckError
+from polars_mcc._verbs.counts import counts as counts_of
+from polars_mcc._worst.failures_in_words import LONGEST_LIST, summed_up
+from polars_mcc.prediction_log import PredictionLog
+
+
+@command
+def check(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    min: list[str] | None = None,  # noqa: A002 - the name of the option
+    max: list[str] | None = None,  # noqa: A002 - likewise
+    metric: str = defaults.METRIC,
+    no_worse_than: str | None = None,
+    min_n: int = defaults.CHECKED_N,
+    ci: float | None = None,
+    correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
+
+    The exit code is 0 if all slices pass, 1 if a slice fails or none can be judged, and 2 after an
+    error. The answer has every slice with its verdict, also if a slice fails.
+
+    For example:
+
+    `polars-mcc check logs/ --by country --min 0.6 --min-n 100`
+
+    `polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1`
+
+    Args:
+        min: The least score that a slice may have: a number, for --metric; or one number per
+            metric, as `--min mcc=0.5 --min recall_macro=0.6`. Repeat --min for several.
+        max: The largest score that a slice may have, in the same forms, for metrics where less is
+            better, as `--max fnr=0.1`. Repeat --max for several.
+        metric: The metric to check, if --min and --max do not name metrics: a name of `polars-mcc
+            metrics`.
+        no_worse_than: A baseline, instead of --min and --max: the counts of another log, such as
+            the log of last week, by the same keys (see `polars-mcc counts`).
+        min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
+            judged.
+        ci: The confidence level of the gate. A slice fails only if the whole interval of its score
+            is below --min (above --max), or the whole interval of its difference to the baseline is
+            on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that
+            is as good as it must be fails in at most 1 - ci of runs. A slice without an interval is
+            not judged. Without it: the score alone decides, however few the rows.
+        correction: With --ci, the correction of p-values for the number of slices, metrics and
+            models that are judged. "holm" and "bonferroni" limit the probability that a healthy log
+            fails. "bh" and "by" limit the share of healthy slices in the list of failures. With
+            none, each slice may fail by chance.
+    """
+    log = sliced.read(logs)
+    failed: list[CheckError] = []
+
+    @wraps(PredictionLog.check)
+    def judged(*of_log: Any, **options: Any) -> pl.DataFrame:  # noqa: ANN401 - as in check
+        try:
+            return PredictionLog.check(*of_log, **options)
+        except CheckError as error:
+            failed.append(error)
+            return error.judged
+
+    def drawn(judged_slices: pl.DataFrame) -> str:
+        if failed:
+            return visible_lines(str(failed[0]))
+        return (_passed if output.format == "table" else table)(judged_slices)
+
+    answer(
+        judged,
+        log,
+        output,
+        as_text=drawn,
+        min=bars("--min", min),
+        max=bars("--max", max),
+        metric=metric,
+        no_worse_than=no_worse_than and _baseline(no_worse_than, log),
+        min_n=min_n,
+        ci=ci,
+        correction=or_none(correction),
+    )
+    if failed:
+        if output.out is not None:
+            show(drawn(failed[0].judged))
+        elif output.format not in output_files.IN_TERMINAL:
+            say(str(failed[0]).split("\n", 1)[0])
+        raise SystemExit(1)
+
+
+def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
+    """The counts of another log. A CSV file is read with the dtypes of the counts of this log."""
+    logs = read_files.find([path])
+    if logs.format.name != CSV:
+        return read_files.scan(logs)
+    dtypes = counts_of(log.log, *log.keys).collect_schema()
+    times = {
+        name: dtype
+        for name, dtype in dtypes.items()
+        if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
+    }
+    text = [*times, *(name for name, dtype in dtypes.items() if is_text(dtype))]
+    rows = read_files.scan(logs.read_as(text, log.options.null or ()))
+    there = [name for name in rows.collect_schema() if name in times]
+    return rows.with_columns(as_expr(name).str.strptime(times[name]) for name in there)
+
+
+def _passed(judged: pl.DataFrame) -> str:
+    """How many slices pass, between which scores; and how many miss a threshold by chance."""
+    of_verdict = {name: judged.filter(verdict=name) for name in ("passes", "not significant")}
+    passing, missing = of_verdict.values()
+    n_not_judged = judged.height - passing.height - missing.height
+    parts = []
+    if passing.height or not missing.height:
+        passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
+        parts.append(": ".join(filter(None, [passed, _scores(passing)])))
+    if missing.height:
+        is_diff, several = "diff" in missing.columns, missing.height > 1
+        words = ("is worse", "are worse") if is_diff else ("misses a threshold", "miss a threshold")
+        slices = f"{missing.height} slice{'s' if several else ''} {words[several]}"
+        parts.append(f"{slices}, but not significantly: {_scores(missing)}")
+    return "; ".join([*parts, *([f"{n_not_judged} not judged"] if n_not_judged else [])])
+
+
+def _scores(slices: pl.DataFrame) -> str:
+    """The least and the largest score of each metric, or difference."""
+    names = ["diff"] if "diff" in slices.columns else registry.metrics()["metric"]
+    scores = slices.fill_nan(None).select(name for name in names if name in slices.columns)
+    return ", ".join(
+        f"{score.name} {' to '.join(dict.fromkeys(map(_number, (score.min(), score.max()))))}"
+        for score in scores.iter_columns()
+        if score.count()
+    )
+
+
+def _number(value: Any) -> str:  # noqa: ANN401 - of any column
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+
+
+@command
+def counts(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    out: str | None = None,
+    forget: bool = False,
+    history: int | None = None,
+    format: output_files.Format = "table",  # noqa: A002 - the name of the option
+) -> None:
+    """Compress the log to counts, one row per slice and (gold, pred); all scores stay the same.
+
+    With sets of keys, each row counts once per set; with windows, once per window. So filter to one
+    set or window before you add up rows. Clusters are lost, unless the cluster column is a key.
+
+    For example:
+
+    `polars-mcc counts logs/ --by country --by day --out counts.parquet`
+
+    `polars-mcc counts logs/ --by country --by day --out store/`
+
+    `polars-mcc by store/ --by country`
+
+    Args:
+        out: Write the answer to a file (.parquet, .csv, .json, .ndjson or .md). An old file is
+            replaced only when the new one is complete. Or keep the counts in a store: a folder or a
+            URL. Each run then counts only new inputs, and replaces the counts of changed inputs.
+            Every row is counted once, so you can run the command every night.
+        forget: For a store: drop the counts of inputs that no longer exist. Without this option,
+            their counts stay, and the inputs are listed.
+        history: For a store: for how many days earlier versions can be read, before their files are
+            deleted. Without this option: as before; 30 days for a new store.
+        format: The output format. With table or wide, the suffix of --out decides. table, wide and
+            markdown round numbers; the other formats keep every digit.
+    """
+    if out is not None and _is_store(out, format):
+        log = sliced.read(logs, may_be_gone=forget)
+        _keep_in_store(log, out, forget=forget, history=history)
+        return
+    if forget or history is not None:
+        msg = "--forget and --history need a store: pass a folder or URL to --out"
+        raise ValueError(msg)
+    output = OutputOptions(None if out is None else Path(out), format)
+    answer(PredictionLog.counts, sliced.read(logs), output)
+
+
+def _is_store(out: str, form: output_files.Format) -> bool:
+    """Whether `out` is a store (a folder or URL), and not a file."""
+    if form not in output_files.IN_TERMINAL:
+        return False
+    if is_url(out) and Path(out).suffix:
+        msg = f"cannot write '{out}': --out is a local file, or the URL of a store without a suffix"
+        raise ValueError(msg)
+    return is_url(out) or Path(out).is_dir() or not Path(out).suffix
+
+
+def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
+    """Keep the counts of each input in a store, and say what was done with each."""
+    done_is_kept = "the store keeps what was counted; run it again for the rest"
+    with refusing(log.inputs.typed, store, done_is_kept):
+        done = keep(log, store, forget=forget, history=history, is_shown=True)
+    say_what_is_not_read(log.inputs)
+    new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
+    if new:
+        say_spellings(replace(log, inputs=replace(log.inputs, files=new)))
+    for status, what in (
+        ("gone", "gone, but still counted (use --forget to drop their counts)"),
+        ("forgotten", "gone, and their counts are dropped"),
+    ):
+        files = done.filter(status=status)["input"].to_list()
+        for line in (f"{what}:", *(f"  {file}" for file in listed(files))) if files else ():
+            say(line)
+    number = dict(done["status"].value_counts().iter_rows())
+    always = ("counted", "replaced", "unchanged")
+    numbers = {it: number.get(it, 0) for it in STATUSES if it in always or it in number}
+    say(f"{store}: {', '.join(f'{many} {status}' for status, many in numbers.items())}")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a report has.
+
+    Attributes:
+        metric: The metric that is drawn, and that slices and models are compared by: a name of
+            `polars-mcc metrics`, where the column `from` is not "pairs". The tables also show MCC,
+            accuracy and macro F1.
+        ci: The confidence level of the intervals.
+        depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
+            also compared in the slices of pairs of keys, of keys with up to 50 values.
+        min_n: The search for the worst slices does not test slices with fewer rows. The chart to
+            explore hides them at first.
+        title: The heading of the report.
+        explored: The page holds at most this many counts for the reader to explore, of 20 to 40
+            bytes each. The keys with most values are left out until the rest fit, and the page
+            names them. 0: the page has nothing to explore.
+    """
+
+    metric: str = defaults.METRIC
+    ci: float = defaults.LEVEL
+    depth: int = defaults.DEPTH
+    min_n: int = defaults.MIN_N
+    title: str = defaults.TITLE
+    explored: int = defaults.EXPLORED
+
+
+@command
+def report(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    asked: ReportOptions = ReportOptions(),
+    out: Path,
+) -> None:
+    """Write a report about a log as one page of HTML that needs no network.
+
+    Each key makes its own slices, and has its own section. Dates and datetimes are drawn over time;
+    more than 60 of them are cut by day, week or month, unless a key says how: "bins(ts, '1h')".
+
+    For example:
+
+    `polars-mcc report logs/ --by country --by device --by day --out report.html`
+
+    `polars-mcc report logs/ --by country --pred old --pred new --out comment.md`
+
+    Args:
+        out: Write the report to a file: a page (.html), or its text (.md, .json). An old file is
+            replaced only when the new one is complete.
+    """
+    form = out.suffix.removeprefix(".").lower()
+    if form not in get_args(allowed_values.ReportFormat):
+        endings = ", ".join(f".{suffix}" for suffix in get_args(allowed_values.ReportFormat))
+        msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
+        raise ValueError(msg)
+    log = sliced.read(logs)
+    output_files.check_place(out, log.inputs.canonical.values())
+    made_by = {
+        "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
+        "log": "\n".join(listed(log.inputs.files)),
+        "not read": "\n".join(listed(log.inputs.hidden)),
+        "filter": sliced.of_log.filter or "",
+    }
+    made_by = {what: text for what, text in made_by.items() if text}
+    options = {**vars(asked), "format": form}
+    with seen() as labels:
+        settings = ReportSettings(**options)
+        page = write_report(log.log, log.keys, log.collect, settings, made_by)
+    output_files.write_whole(out, page.encode)
+    say_of(log, options, labels)
+    say(f"report written to {out}")
+
+
+@command
+def worst(
+    *logs: LogPaths,
+    sliced: LogAndColumns = LogAndColumns(),
+    search: SearchOptions = SearchOptions(),
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Find the slices that score worse than the rest of the log, in any combination of keys.
+
+    For example:
+
+    `polars-mcc worst logs/ --by country --by device --by browser --top 10`
+    """
+    log = sliced.read(logs)
+
+    def shown(tested: pl.DataFrame) -> pl.DataFrame:
+        """Say how many slices were tested, even if none is listed."""
+        preds = log.log.roles.preds
+        has_models = preds is not None and preds.is_several
+        metric = registry.one(search.metric).name
+        say(summed_up(tested, metric, search.to, has_models=has_models))
+        slices = tested if search.verdicts else tested.filter(verdict="listed")
+        return slices if search.top is None else slices.head(search.top)
+
+    # The summary counts all slices, so all are asked for. The error for a wrong `top` stays.
+    top = None if search.top in range(1, LONGEST_LIST + 1) else search.top
+    is_drawn = output.out is None and output.format in output_files.IN_TERMINAL
+    changed = {"bins": or_none(search.bins), "top": top, "verdicts": True}
+    asked = {**vars(search), **changed, "long": search.long or is_drawn}
+    answer(PredictionLog.worst, log, output, shown=shown, **asked)

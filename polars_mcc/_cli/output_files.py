@@ -1,0 +1,173 @@
+"""The outputs of the command line: encode an answer, and write a file completely or not at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import uuid
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+from polars.datatypes import DataType, DataTypeClass
+
+from polars_mcc._base.values_as_text import as_text, in_markdown, json_rows
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._frame.labels import is_text
+
+Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
+"""The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
+
+IN_TERMINAL = ("table", "wide")
+"""The formats that are drawn for a terminal, not for a file."""
+
+_SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".md": "markdown",
+}
+
+
+def form_of(out: Path, form: Format) -> Format:
+    """The format of a file: `form`, or the format of the suffix if `form` is for a terminal."""
+    if form not in IN_TERMINAL:
+        return form
+    if out.suffix.lower() not in _SUFFIXES:
+        msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}"
+        raise ValueError(msg)
+    return _SUFFIXES[out.suffix.lower()]
+
+
+def check_place(out: Path, logs: Collection[str]) -> None:
+    """Raise an error early if `write_whole` could not write to `out`, or would replace a log."""
+    if os.path.realpath(out) in logs:
+        msg = f"cannot write '{out}': it is one of the logs; choose another name"
+        raise ValueError(msg)
+    if not out.parent.is_dir():
+        msg = f"cannot write '{out}': there is no folder '{out.parent}'"
+        raise FileNotFoundError(msg)
+    if out.is_dir():
+        msg = f"cannot write '{out}': it is a folder"
+        raise IsADirectoryError(msg)
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        msg = f"cannot write '{out}': you may not write to the folder '{out.parent}'"
+        raise PermissionError(msg)
+
+
+def write_whole(out: Path, data: Callable[[], bytes]) -> None:
+    """Write a file completely: to a temporary file, which is renamed. Else `out` is unchanged."""
+    beside = out.with_name(f".{out.name}.{uuid.uuid4().hex}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data())
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(out)
+        _synchronise(out.parent)
+    except (OSError, pl.exceptions.PolarsError) as error:  # They may name the temporary file.
+        why = getattr(error, "strerror", None) or str(error)
+        msg = f"cannot write '{out}', which is unchanged: {why}"
+        raise OSError(msg) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _synchronise(folder: Path) -> None:
+    """Write the names of a folder to the disk, on systems that can open a folder."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def encoded(answer: pl.DataFrame, form: Format) -> bytes:
+    """The bytes of an answer in a format for files."""
+    if form == "parquet":
+        file = io.BytesIO()
+        answer.write_parquet(file)
+        return file.getvalue()
+    answer = _without_bytes(answer, plain=form in {"csv", "markdown"})
+    if form == "csv":
+        text = answer.write_csv()
+    elif form == "markdown":
+        text = _markdown(answer)
+    else:
+        text = _json(json_rows(answer), of_lines=form == "ndjson")
+    return (text if text.endswith("\n") else text + "\n").encode()
+
+
+def _json(rows: list[dict[str, Any]], *, of_lines: bool) -> str:
+    def dumped(value: object) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+    return "".join(f"{dumped(row)}\n" for row in rows) if of_lines else dumped(rows)
+
+
+def _without_bytes(answer: pl.DataFrame, *, plain: bool) -> pl.DataFrame:
+    """Replace Binary values by hex text (Polars panics); if `plain`, nested values and durations.
+
+    CSV has neither.
+    """
+    return answer.with_columns(
+        as_text(as_expr(name), dtype).alias(name)
+        for name, dtype in answer.schema.items()
+        if _has_binary(dtype) or (plain and (dtype.is_nested() or dtype == pl.Duration))
+    )
+
+
+def _has_binary(dtype: DataType | DataTypeClass) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_has_binary(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return _has_binary(dtype.inner)
+    return dtype == pl.Binary
+
+
+def in_lines(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:
+    """Escape the texts and the column names of an answer; what needs no escape keeps its dtype."""
+    columns = {column.name: column for column in answer.iter_columns()}
+    for text in texts(answer).iter_columns():
+        lines = [None if line is None else escaped(line) for line in text]
+        if lines != text.to_list():
+            columns[text.name] = pl.Series(text.name, lines, pl.String)
+    return pl.DataFrame([column.alias(escaped(name)) for name, column in columns.items()])
+
+
+def _markdown(answer: pl.DataFrame) -> str:
+    """All rows and columns as markdown, with as many digits as a table."""
+    with pl.Config(
+        tbl_formatting="MARKDOWN",
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=-1,
+        fmt_str_lengths=2**31,
+    ):
+        return str(in_lines(answer, in_markdown))
+
+
+def texts(answer: pl.DataFrame) -> pl.DataFrame:
+    """The text columns of an answer, as String."""
+    return answer.select(it.cast(pl.String) for it in answer.iter_columns() if is_text(it.dtype))
+
+
+_FORMULA = r"^[=@+\-\t\r\n＝＠＋－]"  # Excel takes wide signs too.
+_NUMBER = r"^[+-][0-9.,]*(?:[eE][+-]?[0-9]+)?"
+_NO_FORMULA = rf"{_NUMBER}(?:%| to -?[0-9]+| < x ≤ [^|(!]+)?$"
+"""A number, or the name of a bin that begins with one."""
+
+
+def formulas(answer: pl.DataFrame) -> list[str]:
+    """The texts of an answer that a spreadsheet would run as formulas if it opened a CSV."""
+    names = pl.Series(answer.columns)
+    cells = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
+    is_run = cells.str.contains(_FORMULA) & ~cells.str.contains(_NO_FORMULA)
+    return cells.filter(is_run).to_list()

@@ -1,0 +1,39 @@
+"""The command line: `main` runs a command of `commands_*`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import cyclopts
+
+from polars_mcc._base.visible_text import say
+from polars_mcc._cli.app import app
+from polars_mcc._cli.terminal import open_streams, show, table
+from polars_mcc._metrics import registry
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    Raises:
+        SystemExit: Always. The code is 1 if a check fails, and 2 after an error.
+    """
+    open_streams()
+    try:
+        app(arguments, print_error=False, exit_on_error=False)
+    except cyclopts.CycloptsError as error:
+        message = str(error)
+        if message.endswith("requires an argument.") and (flag := re.search(r"--[\w-]+", message)):
+            message += f" If its value begins with -, write {flag[0]}=VALUE."
+        say(message)
+        raise SystemExit(2) from None
+
+
+@app.command
+def metrics() -> None:
+    """List the metrics that `--metric` accepts.
+
+    Metrics with "positive" in the column "from" score one class against the rest (see --positive).
+    """
+    show(table(registry.metrics().select("metric", "from", "range", "formula")))

@@ -1,0 +1,232 @@
+"""The options that several commands have, with their help texts, and the values of typed texts.
+
+Most options are fields of a dataclass. A field has the name of the keyword of the verb, so a
+command passes `vars(options)` to its verb.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from polars_mcc import _public_names  # noqa: F401 - the kinds of keys there become `WORDS`
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.cuts_of_numbers import Number, as_number
+from polars_mcc._cli import output_files
+from polars_mcc._inputs.log_from_files import LogOptions, TypedLog
+from polars_mcc._inputs.read_files import find
+from polars_mcc._keys.any_key import WORDS
+
+
+def _shown_as(word: str) -> dict[str, Any]:
+    """The word for a value in the help. Before cyclopts 5, the help has its own word."""
+    return {"metavar": word} if "metavar" in inspect.signature(Parameter).parameters else {}
+
+
+_KEYS = [WORDS[name].example for name in sorted(WORDS)]
+
+LogPaths = Annotated[
+    str,
+    Parameter(
+        help="What to read: files, folders, quoted globs, URLs such as s3://, or - for the "
+        "standard input. Files are Parquet, CSV, NDJSON or IPC. A folder may also be a Delta "
+        "table, an Iceberg table or a store of counts. A file named twice is read once.\n\n"
+        "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
+        "\"date_trunc('week', ts) AS week\". SQL is one expression of the columns of the log; a "
+        "subquery is refused.\n\n"
+        f"--by also accepts {', '.join(_KEYS)}. In worst and contrast, a key is a column, cut or "
+        "not.",
+        allow_leading_hyphen=True,
+    ),
+]
+OfLog = Annotated[LogOptions, Parameter(name="*", group=Group("The log", sort_key=1))]
+ByKeys = Annotated[
+    list[str] | None,
+    Parameter(
+        help="The keys to group by: columns; bins; each, rollup, cube or sets of columns; trailing "
+        "windows of time, unless the command compares periods or thresholds. Several keys are "
+        "crossed. Without keys, all rows are one slice. Repeat --by for several.",
+        name="--by",
+        **_shown_as("COLUMN"),
+    ),
+]
+ByColumns = Annotated[
+    list[str] | None,
+    Parameter(
+        help="The columns to slice by, cut or not, as in bins(age, 5). Repeat --by for several.",
+        name="--by",
+        **_shown_as("COLUMN"),
+    ),
+]
+MetricNames = Annotated[
+    list[str], Parameter(name="--metric", show_default=" ".join, **_shown_as("METRIC"))
+]
+
+ReferenceWords = Annotated[list[str], Parameter(show_default=" ".join)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LogAndKeys:
+    """What the columns of the log mean, and the keys to group by."""
+
+    keys: ByKeys = None
+    of_log: OfLog = field(default_factory=LogOptions)
+
+    def read(
+        self, logs: Sequence[str], *, may_be_gone: bool = False, **columns: str | list[str] | None
+    ) -> TypedLog:
+        """The log, with the columns that other options of the command name."""
+        return TypedLog(find(logs, may_be_gone=may_be_gone), self.of_log, self.keys, columns)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LogAndColumns(LogAndKeys):
+    """What the columns of the log mean, and the columns to slice by."""
+
+    keys: ByColumns = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Whether scores get intervals, and of which kind.
+
+    Attributes:
+        ci: The confidence level of an interval for each score, such as 0.95. Without it: no
+            interval.
+        method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
+            textbook intervals.
+    """
+
+    ci: float | None = None
+    method: allowed_values.Method = defaults.METHOD
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ScoreOptions(IntervalOptions):
+    """The metrics, and whether they get intervals.
+
+    Attributes:
+        metrics: One metric or several, computed from the same counts: a name of `polars-mcc
+            metrics`, such as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as
+            "tpr", need --positive, the label of the class. Repeat --metric for several.
+        ci: The confidence level of an interval for each score, such as 0.95. Without it: no
+            interval.
+        method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
+            textbook intervals.
+    """
+
+    metrics: MetricNames = field(default_factory=lambda: [defaults.METRICS])
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ThresholdOptions:
+    """Thresholds of a model score.
+
+    Attributes:
+        thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
+            of all rows, the same for all slices. Several numbers: these; memory then does not grow
+            with the number of distinct scores. Without it: every distinct score of the slice.
+            Repeat --thresholds for several.
+    """
+
+    thresholds: Annotated[list[str] | None, Parameter(**_shown_as("NUMBER"))] = None
+
+    @property
+    def asked(self) -> int | Sequence[Number] | None:
+        """The number of thresholds, or the thresholds with all typed digits. None: all scores."""
+        try:
+            typed = [*map(as_number, self.thresholds or ())]
+        except ValueError:
+            msg = f"--thresholds {' '.join(self.thresholds or ())}: not a number"
+            raise ValueError(msg) from None
+        if len(typed) == 1 and isinstance(typed[0], int):
+            return typed[0]
+        return typed or None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class DifferenceOptions:
+    """Tests of differences between scores.
+
+    Attributes:
+        metric: The metric to compare: a name of `polars-mcc metrics`.
+        ci: The confidence level of the intervals.
+        method: The kind of interval of each score. "score" has the best coverage. "fisher" and
+            "wald" are the textbook intervals. The interval of a difference is made from both.
+        correction: The correction of p-values for the number of tests in the answer. The false
+            discovery rate: "bh" (Benjamini and Hochberg 1995) or "by" (Benjamini and Yekutieli
+            2001, also valid if slices overlap). The probability of any false discovery: "holm" or
+            "bonferroni".
+    """
+
+    metric: str = defaults.METRIC
+    ci: float = defaults.LEVEL
+    method: allowed_values.Method = defaults.METHOD
+    correction: allowed_values.Correction = defaults.CORRECTION
+
+
+@Parameter(name="*", group=Group("The answer", sort_key=2))
+@dataclass(frozen=True)
+class OutputOptions:
+    """The file and the format of the answer.
+
+    Attributes:
+        out: Write the answer to a file (.parquet, .csv, .json, .ndjson or .md). An old file is
+            replaced only when the new one is complete.
+        format: The output format. With table or wide, the suffix of --out decides. The table of
+            worst, compare, contrast and drift leaves out some columns; wide shows all. table, wide
+            and markdown round numbers; the other formats keep every digit. JSON has NaN and
+            infinities as text: "NaN", "Infinity" and "-Infinity".
+    """
+
+    out: Path | None = None
+    format: output_files.Format = "table"
+
+
+def bars(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:
+    """The value of --min or --max: one number, or a number per metric, as in mcc=0.5."""
+    if typed is None:
+        return None
+    takes = f"{flag} takes one number ({flag} 0.6), or each metric once ({flag} mcc=0.5)"
+    if typed[1:] or "=" in typed[0]:
+        return {name: _number(text, takes) for name, text in _by_name(typed, takes).items()}
+    return _number(typed[0], takes)
+
+
+def reference(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
+    """The value of --to: one word, or the keys of one slice, as in country=US."""
+    takes = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
+    return _by_name(typed, takes) if typed[1:] or "=" in typed[0] else typed[0]
+
+
+def _by_name(typed: Sequence[str], takes: str) -> dict[str, str]:
+    """The values by name, of texts such as name=value. A name may be given once."""
+    values: dict[str, str] = {}
+    for text in typed:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not (name and equals) or name in values:
+            why = f"{name} is given twice" if name in values else f"{text!r} has no name"
+            msg = f"{takes}; {why}"
+            raise ValueError(msg)
+        values[name] = value
+    return values
+
+
+def _number(text: str, takes: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"{takes}; {text!r} is no number"
+        raise ValueError(msg) from None

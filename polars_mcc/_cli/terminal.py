@@ -1,0 +1,56 @@
+"""Messages and tables for a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from polars_mcc._base.visible_text import visible_lines
+from polars_mcc._cli.output_files import in_lines
+
+_DETAILS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
+    "worst": (
+        *("keys", "diff", "diff_low", "diff_high", "p_value"),
+        *("confused_gold", "confused_pred", "confused", "confused_rest", "parts", "verdict"),
+        *("n_tested", "n_untested"),
+    ),
+}
+
+
+def open_streams() -> None:
+    """Open the null device in place of each standard stream that was closed at the start.
+
+    Then nothing fails that reads or writes it, and no file gets its number: libraries write there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def show(text: str) -> None:
+    """Write lines to the standard output."""
+    sys.stdout.write(f"{text}\n")
+
+
+def details(answer: pl.DataFrame, verb: str) -> list[str]:
+    """The columns that the table of a verb leaves out, but no key: keys come before `n`.
+
+    The verdict stays if it says more than "listed".
+    """
+    first = next((it for it, name in enumerate(answer.columns) if name in {"n", "n_before"}), 0)
+    after = answer.columns[first:] if verb != "worst" else answer.columns
+    left_out = [name for name in after if name in _DETAILS.get(verb, ())]
+    if "verdict" in left_out and (answer["verdict"] != "listed").any():
+        left_out.remove("verdict")
+    return left_out
+
+
+def table(answer: pl.DataFrame) -> str:
+    """All rows and columns as text; line breaks in a cell are escaped."""
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
+        return visible_lines(str(in_lines(answer, lambda text: text.replace("\n", r"\n"))))

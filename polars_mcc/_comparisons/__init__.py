@@ -1,0 +1,1 @@
+"""A score against another: difference, test, requirement."""

@@ -1,0 +1,99 @@
+"""Two scores per slice → their difference, its interval and its p-value."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._intervals.count_arrays import floats, of_arrays
+from polars_mcc._intervals.interval_methods import critical, normal, student
+from polars_mcc._intervals.interval_options import columns_of
+from polars_mcc._metrics.slice_sums import Floats, Ints
+
+
+class Side(NamedTuple):
+    """A score with its interval and its standard error: arrays (slices,), NaN for null."""
+
+    score: Floats
+    low: Floats
+    high: Floats
+    se: Floats
+
+    @classmethod
+    def of(cls, scores: pl.DataFrame, metric: str, suffix: str = "") -> Side:
+        """The columns of a metric in a frame of scores."""
+        return cls(*(floats(scores[name + suffix]) for name in (metric, *columns_of([metric]))))
+
+    def at(self, places: Ints) -> Side:
+        """The scores of these slices; -1 is none."""
+        parts = (np.append(one, math.nan)[places] for one in self)
+        return Side(*parts)
+
+
+class Difference(NamedTuple):
+    """A difference b - a with its interval and p-value: arrays (slices,), NaN for null."""
+
+    diff: Floats
+    low: Floats
+    high: Floats
+    se: Floats
+    p_value: Floats
+
+    def beside(self, both: pl.DataFrame, b: str = "score_b", a: str = "score_a") -> pl.DataFrame:
+        """Add the difference to both scores: to the digit, and NaN where a score is."""
+        limits = {"diff_low": self.low, "diff_high": self.high, "diff_se": self.se}
+        columns = of_arrays(**limits, p_value=self.p_value)
+        return both.with_columns(columns, diff=pl.col(b) - pl.col(a))
+
+
+def difference(
+    a: Side,
+    b: Side,
+    ci: float,
+    *,
+    se: Floats | None = None,
+    correlation: Floats | float = 0.0,
+    df: Ints | None = None,
+) -> Difference:
+    """The difference b - a, its interval and its p-value, from both intervals (Zou 2007).
+
+    The limits of a score give its variance near each limit. `correlation` is the correlation of
+    both scores; without it, they share no rows. If both intervals are Wald's, the interval of the
+    difference is Wald's; else it is not symmetric. The p-value uses the variance on the side of 0.
+    So it is below 1 - ci exactly if the interval does not hold 0. `df` are the degrees of freedom
+    of Student's t, with clusters.
+    """
+    with np.errstate(all="ignore"):
+        down, up = reaches(a, b, correlation)
+        if se is None:
+            se = np.sqrt(a.se**2 + b.se**2)
+        return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)
+
+
+def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats, Floats]:
+    """How far the interval of b - a reaches down, and up."""
+
+    def reach(one: Floats, other: Floats) -> Floats:
+        squared = one**2 + other**2 - 2 * correlation * one * other
+        is_null = np.isnan(one) | np.isnan(other)
+        # Else NaN comes from an infinite logarithm.
+        known = np.where(np.isnan(squared), math.inf, np.clip(squared, 0, None))
+        return np.where(is_null, math.nan, np.sqrt(known))
+
+    return reach(b.score - b.low, a.high - a.score), reach(b.high - b.score, a.score - a.low)
+
+
+def with_limits(
+    diff: Floats, down: Floats, up: Floats, se: Floats, *, ci: float, df: Ints | None = None
+) -> Difference:
+    """The limits and the p-value of a difference whose interval reaches `down` and `up`."""
+    with np.errstate(all="ignore"):
+        to_zero = np.where(diff > 0, down, up)
+        of_level = np.where(diff == 0, 0.0, np.abs(diff) / to_zero)
+        errors = critical(ci, df) * of_level
+        p_value = normal(errors) if df is None else student(errors, df)
+        p_value = np.where(np.isnan(to_zero), math.nan, p_value)
+        return Difference(diff, diff - down, diff + up, se, p_value)

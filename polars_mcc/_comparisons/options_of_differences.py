@@ -1,0 +1,79 @@
+"""What verbs that test a metric share: checks of options, the cut log, and names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._frame.columns import IntoColumn
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.exact_scores import with_labels_for
+from polars_mcc._metrics.metric_type import Metric
+
+DIFFERENCE = ("diff", "diff_low", "diff_high", "diff_se")
+P_VALUES = ("p_value", "p_adjusted")
+
+
+def check(ci: float, method: Method, correction: Correction) -> None:
+    """Raise a ValueError if an option of a test has an unknown value."""
+    check_choice("method", method, Method)
+    check_choice("correction", correction, Correction)
+    check_level(ci)
+
+
+def names_of(
+    metric: Metric,
+    sizes: Iterable[str],
+    scores: Mapping[str, str],
+    effect: Iterable[str] = DIFFERENCE,
+    p_values: Iterable[str] = P_VALUES,
+) -> dict[str, str]:
+    """The columns of an answer, each with its name; `scores` add text to the name of the metric.
+
+    A metric may have any name, so columns get their names last.
+    """
+    columns = [*sizes, *scores, *effect, *p_values, "n_null"]
+    return {name: metric.name + scores[name] if name in scores else name for name in columns}
+
+
+def names_of_periods(
+    metric: Metric, *, has_clusters: bool, p_values: Iterable[str] = P_VALUES
+) -> dict[str, str]:
+    """The columns of an answer about two periods, each with its name."""
+    sizes = ("n", "n_clusters") if has_clusters else ("n",)
+    of_periods = [f"{size}_{period}" for size in sizes for period in ("before", "after")]
+    scores = {"score_a": "_before", "score_b": "_after"}
+    return names_of(metric, of_periods, scores, p_values=p_values)
+
+
+def cut_log(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    asked: IntervalOptions,
+    taken: Iterable[str],
+    baseline: IntoColumn | None = None,
+    **options: Any,  # noqa: ANN401 - those of `cut`
+) -> tuple[SlicedLog, IntervalOptions]:
+    """The log cut by keys, with labels if the metric needs them, and what the metric needs."""
+    [metric] = asked.metrics
+    sides = sides_of(log, metric.role, of_row=metric.of_row, baseline=baseline)
+    sliced = cut(sides, keys, taken=taken, **options)
+    positive = registry.positive_class([metric], log.roles.positive, sliced.label_dtype)
+    return with_labels_for(sliced, [metric]), replace(asked, positive=positive)
+
+
+def answer_of(log: SlicedLog, slices: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
+    """The slices with their columns in the answer."""
+    return slices.select(
+        *log.slice, *(pl.col(column).alias(name) for column, name in names.items())
+    )

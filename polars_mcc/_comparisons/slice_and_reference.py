@@ -1,0 +1,243 @@
+"""Pairs of slices → the difference of each to a reference: the rest, the total, another slice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._base.allowed_values import Correction
+from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.difference_interval import (
+    Difference,
+    Side,
+    difference,
+    reaches,
+    with_limits,
+)
+from polars_mcc._comparisons.evidence import Scale
+from polars_mcc._comparisons.rest_of_log import pairs_of_rest
+from polars_mcc._counts.count_rows import merged
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals.count_arrays import Counted, Draws, floats, of_arrays
+from polars_mcc._intervals.interval_methods import normal, normal_critical
+from polars_mcc._intervals.interval_options import TO, IntervalOptions
+from polars_mcc._intervals.pooled_slices import Pools
+from polars_mcc._intervals.scores_of_arrays import Given, Scorer
+from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
+from polars_mcc._intervals.variance_and_clusters import NOTHING
+from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
+
+_PART = "of:part"  # no metric has this name
+_SLICE, _REST, _TOTAL = range(3)
+_ROUNDING = 1e-12  # a smaller share of a variance is 0
+
+
+def contrasts(
+    log: SlicedLog,
+    whole: SlicedLog,
+    pairs: pl.DataFrame,
+    asked: IntervalOptions,
+    to: str | pl.Expr,
+    *,
+    ratio: bool,
+    correction: Correction,
+) -> pl.DataFrame:
+    """Each slice b with its reference a, and their difference or ratio.
+
+    Slices are compared within each slice of `whole`. `to` is "rest", "total", "expected", "best" or
+    "each", or says whether a slice is the reference of the others.
+    """
+    [metric] = asked.metrics
+    word = to if isinstance(to, str) else ""
+    if word in {"rest", "total"}:
+        estimated, number = _with_rests(log, whole, pairs, asked)
+    else:
+        estimated = estimate(log, pairs, asked, within=whole.slice)
+        number = estimated.scores.height
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of = estimated.pools.of_slice
+    b = np.arange(number)
+    if word == "rest":
+        a = b + number
+    elif word == "total":  # The totals come last, in the order of the pools.
+        a = 2 * number + pool_of[:number]
+    elif word == "expected":
+        a = np.full(number, -1)
+    else:
+        b, a = _other_slices(estimated, metric, to)
+    scores = Side.of(estimated.scores, metric.name)
+    first = np.searchsorted(estimated.cells.pairs.slices, number)
+    own = Counted(number, *(array[:first] for array in estimated.cells.pairs[1:]))
+    given = estimated.scorer.given_labels(own, estimated.pools)
+    place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
+    others = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
+    both = estimated.scores[b].with_columns(
+        estimated.scores.select(*others, own_a=pl.col(metric.name).gather(place)),
+        expected=_expected(estimated.scorer, given, own, estimated.pools)[b],
+        own_b=metric.name,
+    )
+    if word == "expected":
+        of_pools = estimated.pools.pairs
+        n = added_up(of_pools.n, of_pools.slices, of_pools.number)[pool_of]
+        both = both.with_columns(pl.Series(f"n{TO}", n, both.schema["n"]), own_a="expected")
+        change = _to_expected(metric, scores, given, floats(both["n"]), asked.ci)
+    elif word == "total":
+        change = _to_total(estimated, metric, number, asked.ci)
+    elif ratio:
+        change, ratios = _ratio(scores.at(a), scores.at(b), asked.ci)
+        both = both.with_columns(ratios)
+    else:
+        change = difference(scores.at(a), scores.at(b), asked.ci)
+    compared = change.beside(both, "own_b", "own_a")
+    if ratio and word == "total":
+        compared = _as_ratio(compared)
+    return with_adjusted(compared, correction)
+
+
+def _with_rests(
+    log: SlicedLog, whole: SlicedLog, pairs: pl.DataFrame, asked: IntervalOptions
+) -> tuple[Estimate, int]:
+    """The scores of the slices, then of their rests, then of the totals; and the number of slices.
+
+    A rest has the keys of its slice, and its rows are in the pool once: with their own slices.
+    """
+    total = merged(whole, pairs.lazy()).collect()
+    rests = pairs_of_rest(log, pairs, total, whole.slice)
+    parts = {_SLICE: pairs, _REST: rests, _TOTAL: total}
+    every = [rows.with_columns(pl.lit(part).alias(_PART)) for part, rows in parts.items()]
+    apart = log.split_by(_PART)
+    is_own = pl.col(_PART) == _SLICE
+    both = pl.concat(every, how="diagonal")
+    estimated = estimate(apart, both, asked, within=whole.slice, in_pool=is_own)
+    return estimated, int(estimated.scores.select(is_own.sum()).item())
+
+
+def _other_slices(estimated: Estimate, metric: Metric, to: str | pl.Expr) -> tuple[Ints, Ints]:
+    """The slices b and their references a, -1 if there is none: the best, each other, or a given.
+
+    No slice is compared with itself.
+    """
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of, pools = estimated.pools.of_slice, range(estimated.pools.pairs.number)
+    if isinstance(to, str) and to == "each":
+        pairs = [np.zeros((2, 0), np.int64)]
+        for pool in pools:
+            [places] = np.nonzero(pool_of == pool)
+            pairs.append(places[np.stack(np.triu_indices(len(places), 1))])
+        b, a = np.concatenate(pairs, axis=1)
+        return b, a
+    if isinstance(to, pl.Expr):
+        [references] = np.nonzero(estimated.scores.select(to).to_series().to_numpy())
+    else:
+        # A tiny slice of one class may score 1, and cannot be compared.
+        score, low, *_ = Side.of(estimated.scores, metric.name)
+        score = np.where(np.isnan(low), math.nan, -score if metric.less_is_better else score)
+        best = np.full(len(pools), math.nan)
+        np.fmax.at(best, pool_of, score)
+        [references] = np.nonzero(score == best[pool_of])
+    reference_of = np.full(len(pools), -1)
+    reference_of[pool_of[references[::-1]]] = references[::-1]  # the first one
+    a = reference_of[pool_of]
+    [b] = np.nonzero(a != np.arange(len(a)))
+    return b, a[b]
+
+
+def _expected(scorer: Scorer, given: Given, own: Counted, pools: Pools) -> pl.Series:
+    """The scores given the labels, as `by` has scores: NaN at 0/0 if `zero_division` is NaN."""
+    expected = pl.Series(given.expected, nan_to_null=True)
+    if scorer.zero_division is None or not math.isnan(scorer.zero_division):
+        return expected
+    filled = replace(scorer, zero_division=0.0).given_labels(own, pools).expected
+    is_nan = pl.Series(np.isnan(given.expected) & ~np.isnan(filled))
+    return expected.set(is_nan, math.nan)
+
+
+def _to_expected(metric: Metric, scores: Side, given: Given, n: Floats, ci: float) -> Difference:
+    """The difference of each slice to its score given the labels."""
+    with np.errstate(all="ignore"):
+        is_known = ~np.isnan(scores.low) & (given.se > 0)
+        se = np.where(is_known, given.se, math.nan)
+        scale = Scale.of(metric)
+        score, expected = map(scale.turned, (scores.score, given.expected))
+        apart = scale.apart(score, n, expected, se, given.step)
+        p_value = np.where(is_known, normal(apart), math.nan)
+        diff, reach = scores.score - given.expected, normal_critical(ci) * se
+    return Difference(diff, diff - reach, diff + reach, se, p_value)
+
+
+def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Difference:
+    """The difference of each slice to the total, from the tables of the slice and the rest.
+
+    With a share w of the rows, it is (1 - w) times the difference to the rest, plus a remainder
+    c = w·slice + (1 - w)·rest - total. A mean over rows has c = 0, so it has the p-value of the
+    difference to the rest. For other metrics the reach of c is added to the reach of the rest.
+
+    The covariances are over the rows of the slice, or of the rest, with the influences φ of a row
+    on its score and on the total's, centred within it: Σ φ_own φ_total / n². With sample weights w
+    they are Σ w² φ_own φ_total / (Σ w)².
+    """
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of, pairs, k = estimated.pools.of_slice, estimated.cells.pairs, len(estimated.cells.labels)
+    phi = estimated.measured[metric.name].phi
+    ids = (pool_of[pairs.slices] * k + pairs.gold) * k + pairs.pred
+    first = np.searchsorted(pairs.slices, 2 * number)
+    of_total = np.append(phi[first:], math.nan)[places_in(ids[first:], ids)]
+    draws = Draws(pairs.number, pairs.slices, pairs.n * 1.0, pairs.squares * 1.0, None)
+    with np.errstate(all="ignore"):
+        mean = added_up(draws.n * of_total, draws.slices, draws.number) / draws.size
+        centred = of_total - mean[draws.slices]
+        products = [
+            draws.products(*both) for both in ((phi, phi), (phi, centred), (centred, centred))
+        ]
+        own, own_total, total_total = (one[:number] / draws.size[:number] ** 2 for one in products)
+        rest_rest, rest_total, total_rest = (
+            np.nan_to_num((one / draws.size / draws.size)[number : 2 * number]) for one in products
+        )
+        n, n_total = draws.size[:number], draws.size[2 * number :][pool_of[:number]]
+        w = n / n_total
+        remainder = w**2 * (own - 2 * own_total + total_total)
+        remainder += (1 - w) ** 2 * (rest_rest - 2 * rest_total + total_rest)
+        variance = own - 2 * w * own_total + w**2 * total_total + (1 - w) ** 2 * total_rest
+        is_known = remainder > _ROUNDING * variance  # a mean over rows has no remainder
+        reach_of_c = np.where(is_known, normal_critical(ci) * np.sqrt(remainder), 0.0)
+        scores = Side.of(estimated.scores, metric.name)
+        b, places = scores.at(np.arange(number)), np.arange(number, 2 * number)
+        # If the slice is all rows, the difference is 0 for certain.
+        down, up = (
+            np.where(n == n_total, 0.0, (1 - w) * reach + reach_of_c)
+            for reach in reaches(scores.at(places), b)
+        )
+        se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
+        total = scores.score[2 * number :][pool_of[:number]]
+        return with_limits(b.score - total, down, up, se, ci=ci)
+
+
+def _ratio(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.Series]]:
+    """The difference of the logarithms of both scores, and the ratio with its limits."""
+    with np.errstate(all="ignore"):
+        are_positive = (a.score > 0) & (b.score > 0)
+        log_a, log_b = (
+            Side(*(np.where(are_positive, np.log(np.clip(x, 0, None)), math.nan) for x in side))
+            for side in (a, b)
+        )
+        change = difference(log_a, log_b, ci)
+        ends = {"ratio": change.diff, "ratio_low": change.low, "ratio_high": change.high}
+        ratios = {name: np.exp(end) for name, end in ends.items()}
+        ratios = {name: np.where(np.isinf(x), math.nan, x) for name, x in ratios.items()}
+    return change, [*of_arrays(**ratios)]
+
+
+def _as_ratio(to_total: pl.DataFrame) -> pl.DataFrame:
+    """The differences to the total as ratios."""
+    positive = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
+    return to_total.with_columns(
+        **{
+            f"ratio{end}": (1 + pl.col(f"diff{end}") / positive).clip(0)
+            for end in ("", "_low", "_high")
+        },
+        p_value=pl.when(positive.is_not_null()).then("p_value"),
+    )

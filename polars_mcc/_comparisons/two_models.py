@@ -1,0 +1,71 @@
+"""Pairs of two models on the same rows → the difference of their scores: b minus a."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._base.allowed_values import Correction
+from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.difference_interval import Side, difference
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals.interval_methods import normal_critical
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.scores_with_intervals import estimate
+from polars_mcc._intervals.variance_and_clusters import NOTHING
+from polars_mcc._metrics.slice_sums import Floats
+
+_IS_B = "of:pred"  # no metric has this name
+
+
+def of_models(
+    log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, correction: Correction
+) -> pl.DataFrame:
+    """Both scores of each slice, and their difference: b minus a."""
+    [metric] = asked.metrics
+    if log.nulls == "drop":  # A row without a label of one model is scored for neither.
+        is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
+        counts = counts.with_columns(gold=pl.when(is_scored).then("gold"))
+    counts = counts.sort("gold", "baseline", "pred")
+    both = pl.concat(
+        counts.with_columns(pl.lit(pred == "pred").alias(_IS_B), pred=pred)
+        for pred in ("baseline", "pred")
+    )
+    estimated = estimate(log.split_by(_IS_B), both, asked, within=log.slice)
+    scores_a, scores_b = (
+        estimated.scores.filter(is_b).drop(_IS_B) for is_b in (~pl.col(_IS_B), pl.col(_IS_B))
+    )
+    if counts.is_empty():  # The total slice is there, also without rows.
+        scores_a = scores_b = estimate(log, counts, asked).scores
+    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
+    cells, phi, number = estimated.cells, estimated.measured[metric.name].phi, scores_b.height
+    pair_of_row = np.full(both.height, -1)
+    pair_of_row[cells.row] = cells.pair
+    # The slices of model b come second, in the same order.
+    of_b = np.where(cells.row >= counts.height, cells.pairs.slices[cells.pair] - number, -1)
+    draws, order = cells.draws(number, of_b)
+    moved = phi[cells.pair[order]] - phi[pair_of_row[cells.row[order] - counts.height]]
+    with np.errstate(all="ignore"):
+        variance = draws.products(moved, moved) / draws.size / draws.size
+        correlation = _correlation(a, b, variance, draws.effective, asked)
+        se = np.where(variance * draws.effective > NOTHING, np.sqrt(variance), np.nan)
+    df = None if draws.n_clusters is None else draws.n_clusters - 1
+    change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
+    scores = scores_b.with_columns(
+        pl.Series("score_a", scores_a[metric.name]), pl.col(metric.name).alias("score_b")
+    )
+    return with_adjusted(change.beside(scores), correction)
+
+
+def _correlation(
+    a: Side, b: Side, variance: Floats, effective: Floats, asked: IntervalOptions
+) -> Floats:
+    """The correlation of both scores. Each row moves both, and these influences are correlated.
+
+    `variance` is that of the difference. For the "score" interval, the correlation is multiplied by
+    n / (n + z²): two models that agree on 5 rows need not agree on the next.
+    """
+    z = normal_critical(asked.ci)
+    shared = (a.se**2 + b.se**2 - variance) / (2 * a.se * b.se)
+    known = effective / (effective + z**2) if asked.method == "score" else 1.0
+    return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)

@@ -1,0 +1,157 @@
+"""Rows or pairs → classes: a row per slice and label, enough for nearly every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_mcc._counts.exact_sums import count_where
+from polars_mcc._counts.labels_seen import watched
+from polars_mcc._counts.multilabel_counts import classes_of_lists
+from polars_mcc._counts.pair_counts import by_codes, pairs, pairs_and_classes
+from polars_mcc._counts.parquet_files import Scan
+from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
+from polars_mcc._frame.labels import are_scored
+
+
+def classes_of(log: SlicedLog) -> pl.LazyFrame:
+    """Reduce a log to its classes, in one pass over its rows.
+
+    `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted and both, as Int128
+    multiples of `unit`. `null_n`: the rows not scored, in the wide dtype. Such rows keep a label
+    here, so that a slice without scored rows is not lost.
+    """
+    is_plain = log.weight_name is None and log.sets is None and log.windows is None
+    if is_plain and log.is_multilabel:
+        one, none = pl.lit(1, pl.Int64), pl.lit(0, pl.Int64)
+        rows = log.rows.select(*log.slice, "gold", "pred", n=one, n_null=none)
+        return watched(log, classes_of_lists(log, rows))
+    # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
+    # pairs, as many as two classes have sides (gold or pred).
+    is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
+    if is_one_boolean or log.is_of_scores or not is_plain:
+        return of_pairs(log, pairs(log))
+
+    def from_codes(scan: Scan) -> pl.DataFrame:
+        """Count pairs where they are few, and classes where pairs are many; add both up."""
+        few, many = pairs_and_classes(log, scan, classes_suffice=True)
+        sides = pl.concat([of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
+        sums = sides.group_by(*log.slice, "label").agg(pl.col("unit").max(), pl.col("^.*_n$").sum())
+        return sums.collect()
+
+    return watched(log, by_codes(log, _from_rows(log), from_codes))
+
+
+def _from_rows(log: SlicedLog) -> pl.LazyFrame:
+    """Add each row to the class of its gold label, and each miss to the class of its pred too.
+
+    A hit is one row to group and a miss is two, but there are far fewer groups than with pairs.
+    All models share the gold labels, so each gold label is grouped once, with a count per model.
+    There is only one group by: for a second one Polars would keep the rows of the log in memory.
+    """
+    keys = [KEY + key for key in log.keys]
+    labels = pl.col("gold", *(PRED + name for name in log.models)).cast(log.label_dtype)
+    missed_by = pl.col("missed_by")
+    are_equal = pl.Expr.eq_missing if log.nulls == "label" else pl.Expr.eq
+    are_hits = {
+        f"hit:{name}": are_equal(pl.col("gold"), pl.col(PRED + name)) for name in log.models
+    }
+    rows = log.frame.select(*keys, labels).with_columns(**are_hits).cache()
+    of_gold = rows.select(*keys, *are_hits, label="gold", missed_by=pl.lit(None, pl.UInt32))
+    of_misses = [
+        rows.filter(~pl.col(f"hit:{name}")).select(
+            *keys, label=PRED + name, missed_by=pl.lit(place, pl.UInt32)
+        )
+        for place, name in enumerate(log.models)
+    ]
+    sums = {"row_n": count_where(missed_by.is_null())}
+    for place, name in enumerate(log.models):
+        hit = pl.col(f"hit:{name}")
+        sums[f"gold_n:{name}"] = count_where(hit.is_not_null())
+        sums[f"hit_n:{name}"] = count_where(hit)
+        sums[f"missed_n:{name}"] = count_where(missed_by == place)
+    sides = pl.concat([of_gold, *of_misses], how="diagonal")
+    counted = sides.group_by(*keys, "label").agg(**sums)
+    if log.has_models:
+        counted = counted.cache()
+
+    def of_model(name: str, model_slice: Sequence[pl.Expr]) -> pl.LazyFrame:
+        row_n, gold_n, hit_n, missed_n = (
+            pl.col(column).cast(pl.Int128)
+            for column in ("row_n", *(f"{side}_n:{name}" for side in ("gold", "hit", "missed")))
+        )
+        return counted.select(
+            *model_slice,
+            "label",
+            gold_n=gold_n,
+            pred_n=missed_n + hit_n,
+            hit_n=hit_n,
+            null_n=row_n - gold_n,
+            unit=pl.lit(1.0),
+        )
+
+    return pl.concat(of_model(*model) for model in log.each_model())
+
+
+def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """Add each pair to the classes of its two labels."""
+    if log.is_multilabel:
+        return classes_of_lists(log, pairs)
+    is_hit, unit = pl.col("gold").eq_missing(pl.col("pred")), pl.col("unit")
+    labels = ["gold", "pred"]
+    if log.is_of_scores:  # A score is no label.
+        is_hit, labels = pl.lit(value=False), ["gold"]
+    scored_n = pl.when(is_scored(log)).then("n").otherwise(0)
+    counts = {
+        "unit": log.numbers.unit(log.within_slice(scored_n.sum())),
+        "scored_n": scored_n,
+        "hit_n": pl.when(is_hit).then(scored_n).otherwise(0),
+        "null_n": not_scored(log),
+    }
+    # Not a union of both sides: it would repeat all previous steps in the plan.
+    sides = pairs.select(*log.slice, *labels, **counts).unpivot(
+        labels, index=[*log.slice, *counts], variable_name="side", value_name="label"
+    )
+    scored, hits = (log.numbers.in_units(pl.col(n), unit) for n in ("scored_n", "hit_n"))
+    is_gold = pl.col("side") == "gold"
+    return sides.group_by(*log.slice, "label").agg(
+        gold_n=pl.when(is_gold).then(scored).otherwise(0).sum(),
+        pred_n=pl.when(is_gold).then(0).otherwise(scored).sum(),
+        hit_n=pl.when(is_gold).then(hits).otherwise(0).sum(),
+        null_n=pl.when(is_gold).then("null_n").otherwise(0).sum(),
+        unit=unit.max(),
+    )
+
+
+def beside_class(
+    log: SlicedLog, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
+) -> pl.LazyFrame:
+    """Join columns of a class to each pair, by its gold label or its predicted label (`side`)."""
+    of_class = classes.select(*log.slice, *columns, pl.col("label").alias(side))
+    return pairs.join(of_class, on=[*log.slice, side], how="left", nulls_equal=True)
+
+
+def with_margins(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to each pair its `units`, and how often each of its two labels is gold and predicted.
+
+    `gold_t` and `gold_p` belong to the gold label, `pred_t` and `pred_p` to the predicted label.
+    """
+
+    def margins(side: str) -> list[pl.Expr]:
+        return [pl.col("gold_n").alias(f"{side}_t"), pl.col("pred_n").alias(f"{side}_p")]
+
+    of_gold = beside_class(log, pairs, "gold", classes, *margins("gold"), "unit")
+    units = log.numbers.in_units(pl.col("n"), pl.col("unit"))
+    return beside_class(log, of_gold, "pred", classes, *margins("pred")).with_columns(units=units)
+
+
+def is_scored(log: SlicedLog) -> pl.Expr:
+    """Whether a pair is scored, by the log's rule for null labels."""
+    return are_scored(pl.col("gold"), pl.col("pred"), log.nulls)
+
+
+def not_scored(log: SlicedLog) -> pl.Expr:
+    """Count the rows of a pair that are left out for a null label or weight, in the wide dtype."""
+    left_out = pl.when(~is_scored(log)).then("n").otherwise(0)
+    return pl.col("n_null").cast(log.numbers.wide) + left_out

@@ -1,0 +1,119 @@
+"""The sides of a log and keys → the log, cut into slices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+
+from polars_mcc._base.message_parts import Words, renamed, said
+from polars_mcc._counts.exact_sums import numbers
+from polars_mcc._counts.gold_and_pred import Sides
+from polars_mcc._counts.sliced_log import CLASS, COMPLETE, KEY, LONG, PRED, SET, SlicedLog
+from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, one_column
+from polars_mcc._frame.roles import Roles
+from polars_mcc._keys.any_key import IntoKey, keys_of, name_of, twice
+
+
+def cut(
+    sides: Sides,
+    keys: Sequence[IntoKey],
+    *,
+    taken: Iterable[str],
+    clusters: bool = False,
+    periods: Mapping[str, IntoColumn] | None = None,
+    long: bool = False,
+) -> SlicedLog:
+    """Cut a log into slices by keys.
+
+    Args:
+        sides: What is compared in each row: see `sides_of`.
+        keys: The keys to group by.
+        taken: The other columns of the answer: no key may have such a name.
+        clusters: Whether to count each cluster separately, if the log has clusters.
+        periods: A condition per period, by name. Rows in no period are left out.
+        long: Whether the answer has slices in the long form.
+    """
+    roles, taken = sides.roles, [*taken]
+    if len({*taken}) < len(taken):
+        msg = (
+            f"a metric has the name of another column of the answer, '{twice(taken)[0]}'; rename "
+            "the metric with .alias(...)"
+        )
+        raise ValueError(msg)
+    columns, sets, windows = keys_of(roles.schema, keys, long=long)
+    roles.check_columns(columns, "key")
+    given, dtypes = columns.given, columns.dtypes
+    last: tuple[str, ...] = ()
+    taken += LONG if long else [SET] if sets is not None else []
+    if windows is not None:
+        roles.check_columns(windows.index, "index")
+        given, last = given + windows.index.given, windows.index.names
+        dtypes = pl.Schema({**dtypes, **windows.index.dtypes})
+        taken.append(COMPLETE)
+    taken += ["model"] if sides.has_models else []
+    for name, dtype in dtypes.items():
+        if dtype.is_object():
+            msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
+            raise pl.exceptions.SchemaError(msg)
+        if name in taken and (name in last or not long):
+            message = f"key '{name}' has the name of a column of the answer; rename it, as in "
+            raise pl.exceptions.DuplicateError(said(message, renamed(name, f"{name}_key")))
+    within = {"cluster": roles.cluster} if clusters and roles.cluster is not None else {}
+    within |= _conditions(roles, periods) if periods else {}
+    of_log = (columns.given for columns in (*sides.columns.values(), *within.values()))
+    weighed = roles.weighed([*given, *itertools.chain(*of_log)])
+    frame = weighed.frame
+    if periods:  # First, so that Polars pushes the filter into the scan.
+        frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
+    frame = frame.select(
+        *(as_expr(key).name.prefix(KEY) for key in given),
+        *sides.selected(),
+        weighed.weight.alias("weight"),
+        *(columns.expr.alias(name) for name, columns in within.items()),
+        *weighed.sums,
+    )
+    has_baseline = sides.baseline is not None or "baseline" in sides.columns
+    splits = [*(["baseline"] if has_baseline else []), *within]
+    splits += [CLASS] if sides.is_per_class and sides.of_row is None else []
+    models = tuple(name for name in sides.columns[PRED].names if name != sides.baseline)
+    return SlicedLog(
+        frame=sides.compared(frame),
+        is_portable=roles.portable,
+        keys=(*dtypes,),
+        key_dtypes=dtypes,
+        models=("score",) if sides.is_per_class else models,
+        has_models=sides.has_models,
+        has_total=windows is None and (not given if sets is None else () in sets),
+        sets=None if sets is None else {name_of(keys): (*keys, *last) for keys in sets},
+        windows=windows,
+        splits=dict.fromkeys(splits, "pairs"),
+        is_long=long,
+        label_dtype=sides.label_dtype,
+        pred_dtype=sides.pred_dtype,
+        nulls="drop" if sides.is_of_scores else roles.nulls,
+        zero_division=roles.zero_division,
+        is_multilabel=roles.is_multilabel,
+        is_of_scores=sides.is_of_scores,
+        weight_name=weighed.name,
+        is_frequency=roles.is_frequency,
+        numbers=numbers(weighed.dtype),
+        weight_sums=weighed.sums,
+    )
+
+
+def _conditions(roles: Roles, periods: Mapping[str, IntoColumn]) -> dict[str, NamedColumns]:
+    """The conditions of periods, which must be Boolean."""
+    conditions = {}
+    for name, period in periods.items():
+        conditions[name] = condition = one_column(roles.schema, period, name)
+        if condition.dtype != pl.Boolean:
+            msg = said(
+                f"{name} must be a Boolean condition, as in ",
+                Words("pl.col('day') < date(2026, 3, 15)", "day < DATE '2026-03-15'"),
+                f", but '{condition.name}' is {condition.dtype}",
+            )
+            raise pl.exceptions.SchemaError(msg)
+        roles.check_columns(condition, name)
+    return conditions

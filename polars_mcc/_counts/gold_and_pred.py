@@ -1,0 +1,253 @@
+"""The sides of a row: its gold label beside the label, or the score, of each model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._base.allowed_values import Role
+from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._counts.sliced_log import CLASS, PRED, OfRow
+from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, check_score, one_column
+from polars_mcc._frame.labels import as_compared, common_dtype
+from polars_mcc._frame.log_options import Described
+from polars_mcc._frame.roles import Roles
+
+NEEDED = "needed:"
+"""Begins the columns of the labels or scores that a row needs besides."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared in each row, as columns of the log: see `sides_of`."""
+
+    roles: Roles
+    columns: Mapping[str, NamedColumns]
+    """The columns of the log: `gold`; after `pred:`, the label or score of each model; `baseline`;
+    after `needed:`, the scores that labelled rows need besides, or the labels of scored rows."""
+    baseline: str | None
+    """The name of the model that others are compared with."""
+    has_models: bool
+    is_of_scores: bool
+    is_per_class: bool
+    """Whether a row has a score per class."""
+    label_dtype: pl.DataType
+    pred_dtype: pl.DataType
+    of_row: OfRow | None
+
+    def selected(self) -> Iterator[pl.Expr]:
+        """The sides as columns of a frame."""
+        for name, columns in self.columns.items():
+            if name in {PRED, NEEDED}:
+                yield from (as_expr(column).name.prefix(name) for column in columns.given)
+            elif name == "gold" and self.is_of_scores:
+                yield _is_positive(self.roles).alias(name)
+            else:
+                yield columns.expr.alias(name)
+
+    def compared(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The selected sides, so that equal values are equal, and a row is scored or has a null."""
+        models, needed = self.columns[PRED], self.columns.get(NEEDED)
+        sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
+        for side in ["baseline"] if self.is_of_scores else ["gold", "baseline"]:
+            if side in self.columns:
+                [sides[side]] = self.columns[side].dtypes.items()
+        frame = frame.with_columns(
+            as_compared(pl.col(side), name, dtype, self.pred_dtype)
+            for side, (name, dtype) in sides.items()
+        )
+        if needed is not None:
+            frame = _with_both(frame, models, needed, self.roles)
+        if self.is_per_class:
+            frame = _of_classes(self.roles, frame, models, self.of_row)
+        if self.baseline is not None:
+            frame = frame.rename({PRED + self.baseline: "baseline"})
+        return frame
+
+
+def sides_of(
+    log: Described[Any],
+    role: Role = "pred",
+    *,
+    several: bool = False,
+    of_row: OfRow | None = None,
+    both: bool = False,
+    baseline: IntoColumn | None = None,
+) -> Sides:
+    """The gold labels of a log beside the labels, or the scores, of its models.
+
+    Args:
+        log: The log. Its own columns are already checked.
+        role: "pred" takes the predicted labels of the models. "score" takes their scores; gold
+            then says whether a row is positive.
+        several: Whether a row may have several labels, in lists, or several scores: if the log has
+            a score per class, and no `of_row`, a row per class, which the column `CLASS` names.
+        of_row: If the log has a score per class: makes one score of all scores of a row.
+        both: Whether a row needs both a predicted label and a score to be scored.
+        baseline: The model that other models are compared with: the name of a model, or a column.
+    """
+    roles = log.roles
+    other: Role = "score" if role == "pred" else "pred"
+    asked = (role, other) if both else (role,)
+    of_role = {"pred": roles.preds, "score": roles.scores}
+    models, needed = of_role[role], of_role[other]
+    missing = [one for one in asked if of_role[one] is None]
+    if models is None or missing:
+        raise ValueError(_no_side(missing[0]))
+    columns = {"gold": roles.gold, PRED: models}
+    if both and needed is not None:
+        check_both(roles)
+        columns[NEEDED] = needed
+    model = None if baseline is None else model_named(baseline, models)
+    others = [*models.dtypes.items()]
+    if baseline is not None and model is None:
+        columns["baseline"] = column = one_column(roles.schema, baseline, "baseline")
+        roles.check_columns(column, "baseline")
+        others += column.dtypes.items()
+    labelled = [*roles.gold.dtypes.items(), *others]
+    if role == "score":
+        common_dtype(labelled[:1])  # raises for lists
+        for name, dtype in others:
+            check_score(name, dtype)
+        dtypes = {dtype for _, dtype in others}
+        is_exact = len(dtypes) == 1 or all(dtype.is_integer() for dtype in dtypes)
+        # One score is computed of the scores of all classes.
+        is_float = bool(roles.score_labels) or not is_exact
+        labels: pl.DataType = pl.Boolean()
+        preds = pl.Float64() if is_float else common_dtype(others)
+        if roles.score_labels and of_row is None and not several:
+            msg = (
+                "this log has a score per class, and here one score is needed: ask for one class, "
+                f"as in log(score={models.names[0]!r}, positive={roles.score_labels[0]!r})"
+            )
+            raise ValueError(msg)
+    elif roles.is_multilabel and several:
+        labels, preds = roles.label_dtype, pl.List(roles.label_dtype)
+    else:
+        labels = preds = common_dtype(labelled)  # raises for lists
+    return Sides(
+        roles=roles,
+        columns=columns,
+        baseline=model,
+        has_models=roles.has_models(asked),
+        is_of_scores=role == "score",
+        is_per_class=role == "score" and bool(roles.score_labels),
+        label_dtype=labels,
+        pred_dtype=preds,
+        of_row=of_row,
+    )
+
+
+def _no_side(role: Role) -> Words:
+    """The message that a log has no predicted labels, or no scores."""
+    if role == "pred":
+        return said(
+            "this log has scores and no predicted labels: cut a score at a threshold, as in ",
+            Words("frame.mcc(pred=pl.col('score') >= 0.5)", "--pred 'score >= 0.5'"),
+            ", or ask for a metric of scores, such as 'roc_auc'",
+        )
+    return said(
+        "this log has no score: say which column has the model's score for the positive "
+        "class, as in ",
+        option("score", "probability", of="frame.mcc"),
+    )
+
+
+def model_named(baseline: IntoColumn, models: NamedColumns) -> str | None:
+    """The name of the baseline if it is a model of the log, else None."""
+    if isinstance(baseline, pl.Expr) and not baseline.meta.has_multiple_outputs():
+        named = baseline.meta.is_column_selection()
+        baseline = baseline.meta.output_name() if named else baseline
+    return baseline if isinstance(baseline, str) and baseline in models.names else None
+
+
+def _is_positive(roles: Roles) -> pl.Expr:
+    """Whether the gold label of a row is positive; with a score per class, the label itself."""
+    gold = roles.gold
+    label = as_compared(gold.expr, gold.name, gold.dtype, roles.label_dtype)
+    if roles.score_labels:
+        return label.cast(roles.label_dtype)
+    if roles.positive is not None:
+        return label == roles.positive
+    if roles.label_dtype != pl.Boolean:
+        msg = said(
+            f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in ",
+            option("positive", 1 if gold.dtype.is_numeric() else "fraud"),
+            ", or make gold Boolean",
+        )
+        raise ValueError(msg)
+    return label
+
+
+def check_both(roles: Roles) -> None:
+    """Raise a ValueError unless each model has both a predicted label and a score."""
+    assert roles.preds is not None and roles.scores is not None  # noqa: S101, PT018 - for types
+    preds, scores = roles.preds.names, roles.scores.names
+    scores = ("the scores of its classes",) if roles.score_labels else scores
+    if len(preds) != len(scores):
+        listed = " and ".join(", ".join(map(repr, names)) for names in (preds, scores))
+        msg = (
+            "metrics of labels and of scores in one call need a score for each prediction, but "
+            f"there are {listed}; ask for each kind alone"
+        )
+        raise ValueError(msg)
+    reason = "a row is scored by labels and by scores if it has both"
+    roles.check_without("by", reason, "nulls")
+
+
+def _with_both(
+    frame: pl.LazyFrame, models: NamedColumns, needed: NamedColumns, roles: Roles
+) -> pl.LazyFrame:
+    """Drop the label or score of a row whose other one is missing.
+
+    A score per class is there if all of them are.
+    """
+    are_there = [
+        as_compared(pl.col(NEEDED + name), name, dtype, dtype).is_not_null()  # NaN is missing.
+        for name, dtype in needed.dtypes.items()
+    ]
+    if roles.score_labels:
+        are_there = [pl.all_horizontal(are_there)] * len(models.names)
+    labels = {
+        PRED + model: pl.when(is_there).then(PRED + model)
+        for model, is_there in zip(models.names, are_there, strict=True)
+    }
+    return frame.with_columns(**labels).drop(cs.starts_with(NEEDED))
+
+
+def _of_classes(
+    roles: Roles, frame: pl.LazyFrame, models: NamedColumns, of_row: OfRow | None
+) -> pl.LazyFrame:
+    """One score per row in place of a score per class, or a row per class.
+
+    A row is scored if it has all scores. The query fails if its gold label has no score.
+    """
+    names, gold = [PRED + name for name in models.names], pl.col("gold")
+    scores = [pl.col(name).cast(pl.Float64) for name in names]
+    are_gold = [gold == pl.lit(label, roles.label_dtype) for label in roles.score_labels]
+    message = message_of(
+        "gold label ",
+        gold,
+        f" has no score: the scores are of {', '.join(map(repr, roles.score_labels))}; add its "
+        "score, or filter the rows with this label",
+    )
+    known = unless(gold, Failure(~pl.any_horizontal(are_gold), message))
+    is_whole = pl.all_horizontal(pl.col("gold", *names).is_not_null())
+    frame = frame.with_columns(*(pl.when(is_whole).then(one) for one in scores), gold=known)
+    score = f"{PRED}score"
+    if of_row is not None:
+        is_positive, one = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
+        others = [name for name in names if name != score]
+        return frame.with_columns(one.alias(score), gold=is_positive).drop(others)
+    # The column of a class may be called `score` too.
+    each = frame.unpivot(names, index=~cs.by_name(names), variable_name=CLASS)
+    each = each.rename({"value": score})
+    is_positive = pl.any_horizontal(
+        (pl.col(CLASS) == name) & is_gold for name, is_gold in zip(names, are_gold, strict=True)
+    )
+    return each.with_columns(pl.col(CLASS).cast(pl.Enum(names)), gold=is_positive)

@@ -1,0 +1,364 @@
+"""What makes scores wrong, 0 or 0/0: spellings of a label, labels that never meet, one class."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base.message_parts import Words, of_error, quoted, said
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.label_hashes import hash_of, hashed
+from polars_mcc._counts.labels_seen import Seen, is_watched
+from polars_mcc._counts.sliced_log import PRED
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._frame.labels import is_text, listed
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey
+
+_FIRST, _NEXT = 1000, 2**16  # rows that are looked at first, and next
+_MOST = 10_000  # labels that are compared with each other, at most
+_TRIED = 10  # labels whose nearest gold label is looked for, at most
+
+
+class PredictionLogWarning(UserWarning):
+    """Labels differ only in spelling, every score is 0 or 0/0, or a key makes no useful slices."""
+
+    __module__ = "polars_mcc"  # where users find it
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect the sentences of such warnings, instead of printing them."""
+    sentences: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PredictionLogWarning)
+        yield sentences
+    for one in caught:
+        if isinstance(one.message, PredictionLogWarning):
+            sentences.append(of_error(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+@dataclass(frozen=True)
+class LogLabels:
+    """The gold and the predicted labels of a log."""
+
+    log: Described[Any]
+    frame: pl.LazyFrame
+    gold: pl.Expr
+    """The gold labels of a row."""
+    preds: Mapping[str, pl.Expr]
+    """The predicted labels of a row, by model; empty for a log of scores."""
+
+    described: Described[Any]
+    """The log as the user described it, if `log` has its counts."""
+    computed: Collection[str] = ()
+    """Columns that are called by their SQL."""
+
+    @classmethod
+    def of(
+        cls,
+        log: Described[Any],
+        described: Described[Any] | None = None,
+        computed: Collection[str] = (),
+    ) -> LogLabels:
+        """Take the labels of a log, or of its counts."""
+        of_score = log.roles.preds is None
+        labelled = log(pred=log.roles.gold.expr, score=None) if of_score else log
+        sliced = cut(sides_of(labelled, several=True), [], taken=[])
+        dtype = pl.List(sliced.label_dtype) if sliced.is_multilabel else sliced.label_dtype
+        models = () if of_score else sliced.models
+        preds = {name: pl.col(PRED + name).cast(dtype) for name in models}
+        return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds, described or log, computed)
+
+    @cached_property
+    def first(self) -> pl.DataFrame:
+        """The first rows, which are enough in most logs."""
+        return self.frame.head(_FIRST).collect()
+
+    @property
+    def each(self) -> Sequence[pl.Expr]:
+        """The gold labels, and the predicted labels of each model."""
+        return (self.gold, *self.preds.values())
+
+    @property
+    def columns(self) -> Iterator[tuple[str, Words, pl.DataType, str]]:
+        """Each column: its name, its code, its dtype, and its option of the command line."""
+        from polars_mcc._counts.spelling import code_of  # noqa: PLC0415 - for text alone
+
+        roles = self.described.roles
+        for flag, side in (("--gold", roles.gold), ("--pred", roles.preds)):
+            named = {} if side is None or len(side.given) != len(side.dtypes) else dict(side.each)
+            for name, dtype in side.dtypes.items() if side is not None else ():
+                yield name, code_of(named.get(name), self.computed), dtype, flag
+
+    def meet(self, pred: pl.Expr) -> pl.Expr:
+        """Whether a row has a label that is gold and predicted."""
+        if not self.log.roles.is_multilabel:
+            return self.gold == pred
+        return self.gold.list.set_intersection(pred).list.drop_nulls().list.len() > 0
+
+    def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
+        """Whether a row has a label on one side."""
+        return side.list.contains(label) if self.log.roles.is_multilabel else side == label
+
+    def labels(self, *sides: pl.Expr, of: pl.Series | None = None) -> pl.Series:
+        """The labels that occur on some sides, sorted; `of`: only those with these hashes."""
+        each = (side.explode() if self.log.roles.is_multilabel else side for side in sides)
+        found = pl.concat(self.frame.select(side.alias("label")) for side in each)
+        if of is not None:
+            found = found.filter(hash_of(pl.col("label").cast(pl.String)).is_in(of.implode()))
+        return found.unique().drop_nulls().sort("label").collect()["label"]
+
+    def rows_of(self, labels: Sequence[str]) -> list[dict[str, float]]:
+        """How many rows have each of these labels, on each side."""
+        rows = (self._counted(labels, label=side) for side in self.each)
+        return [dict(found.iter_rows()) for found in pl.collect_all(rows)]
+
+    def pairs_of(self, labels: Sequence[str], pred: pl.Expr) -> dict[tuple[str, str], float]:
+        """How many rows have each pair of a gold and a predicted label."""
+        found = self._counted(labels, gold=self.gold, pred=pred).collect()
+        return {(gold, label): n for gold, label, n in found.iter_rows()}
+
+    def _counted(self, labels: Sequence[str], **sides: pl.Expr) -> pl.LazyFrame:
+        """How many rows have labels of these on some sides. A list of labels has several."""
+        weight = pl.col("weight") if self.log.roles.is_frequency else pl.lit(1)
+        rows = self.frame.select(n=weight, **sides)
+        if self.log.roles.is_multilabel:
+            for side in sides:
+                rows = rows.explode(side)
+        text = pl.col(*sides).cast(pl.String)
+        rows = rows.with_columns(text).filter(pl.all_horizontal(pl.col(*sides).is_in(labels)))
+        return rows.group_by(*sides).agg(pl.sum("n")).sort(*sides)
+
+    def is_seen(self, condition: pl.Expr) -> bool:
+        """Whether a condition is true for some row. Rows are read up to the first one."""
+        if self.first.select(condition.any()).item():
+            return True
+        return self.frame.filter(condition).head(1).collect().height > 0
+
+
+def remarks(
+    sides: LogLabels, seen: Seen | None = None, *, of_two_classes: bool = True
+) -> Iterator[str]:
+    """Sentences on labels that make scores wrong, 0 or 0/0. Most logs need a look at a few rows.
+
+    Args:
+        sides: The labels of the log.
+        seen: The labels that were counted; without them, the first rows are looked at.
+        of_two_classes: Whether the scores need two gold classes, as MCC does.
+    """
+    if seen is not None and seen.is_sound:
+        yield from nearly_met(sides, seen)
+        return
+    yield from never_met(sides)
+    yield from nearly_met(sides, seen)
+    without = [*no_positive(sides)]
+    yield from without
+    if of_two_classes and not without:
+        yield from one_class(sides)
+
+
+def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | None], None]:
+    """What warns of a lazy log when its answer is collected.
+
+    It is silent if the labels are watched: whoever asked for them makes the remarks.
+    """
+    if is_watched() or not isinstance(log.frame, pl.LazyFrame):
+        return lambda _: None
+    return lambda seen: warn_of(remarks(LogLabels.of(log), seen, of_two_classes=of_two_classes))
+
+
+def warn_of(sentences: Iterable[str]) -> None:
+    """Warn at the line of the user's code that asked."""
+    packages = (Path(pl.__file__).parent, Path(__file__).parents[1])
+    inside = tuple(f"{folder}{os.sep}" for folder in packages)
+    for sentence in sentences:
+        frame, level = sys._getframe(), 1  # noqa: SLF001 - as `warnings` does
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+            frame, level = frame.f_back, level + 1
+        warnings.warn(sentence, PredictionLogWarning, stacklevel=level)
+
+
+def never_met(sides: LogLabels) -> Iterator[str]:
+    """A sentence for each model whose predicted labels are never gold labels."""
+    gold_name = sides.log.roles.gold.name
+    if sides.log.roles.label_dtype == pl.Boolean:  # It has no other spelling.
+        return
+    for name, pred in sides.preds.items():
+        if sides.is_seen(sides.meet(pred)):
+            continue
+        gold_labels, pred_labels = sides.labels(sides.gold), sides.labels(pred)
+        is_shared = pl.concat([gold_labels, pred_labels]).is_duplicated().any()
+        if is_shared or gold_labels.is_empty() or pred_labels.is_empty():
+            continue
+        yield (
+            f"no label of '{name}' is a label of '{gold_name}', so no row is a hit: '{gold_name}' "
+            f"has {listed(gold_labels)}; '{name}' has {listed(pred_labels)}"
+            f"{_nearest(gold_labels, pred_labels)}"
+        )
+
+
+def no_positive(sides: LogLabels) -> Iterator[str]:
+    """A sentence if no row has the positive label that the log was described with."""
+    roles = sides.log.roles
+    if roles.positive is None:
+        return
+    present = (sides.has(one, roles.positive) for one in (sides.gold, *sides.preds.values()))
+    if not any(map(sides.is_seen, present)):
+        label, columns = roles.positive_label, quoted(roles.label_columns)
+        labels = labels_of(sides)
+        known = f"; the labels are {labels}" if labels else ""
+        yield f"no scored row has the positive label {label!r} in {columns}{known}"
+
+
+def one_class(sides: LogLabels) -> Iterator[str]:
+    """A sentence if all rows have one gold label."""
+    if sides.log.roles.is_multilabel:
+        return
+    preds = [pred.is_not_null() for pred in sides.preds.values()]
+    is_scored = pl.all_horizontal(sides.gold.is_not_null(), pl.any_horizontal(preds or True))
+    known = sides.frame.filter(is_scored).select(sides.gold).head(1).collect().to_series()
+    label = next(iter(known), None)
+    is_other = sides.gold != pl.lit(label, sides.log.roles.label_dtype)
+    if label is None or sides.is_seen(is_scored & is_other):
+        return
+    name = sides.log.roles.gold.name
+    yield f"all labels of '{name}' are {label!r}: with one gold class, MCC and its kin are 0/0"
+
+
+def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
+    """A sentence if labels differ only in spelling, such as "Yes" and "yes".
+
+    All rows are read only for a counted label that none of the first rows has, and if labels are
+    alike.
+    """
+    roles = sides.log.roles
+    if not is_text(roles.label_dtype):
+        return
+    from polars_mcc._counts.spelling import Spelled, alike, remark  # noqa: PLC0415 - for text
+
+    labels = _texts(sides, seen)
+    groups = alike(labels) if len(labels) <= _MOST else []
+    if not groups:
+        return
+    declared = {*roles.score_labels, roles.positive_label} - {None}
+    rows = sides.rows_of([*chain(*groups)])
+    chosen = {}
+    for group in _confused(sides, groups, rows):
+        if len(declared.intersection(group)) > 1:  # They are labels of their own.
+            continue
+        best = max(
+            group,
+            key=lambda one: (
+                one in declared,
+                sum(one in of_side for of_side in rows),
+                one in rows[0],  # It is gold.
+                sum(of_side.get(one, 0) for of_side in rows),
+            ),
+        )
+        chosen.update({label: best for label in group if label != best})
+    if chosen:
+        columns = [
+            Spelled(*column, {label: of_side[label] for label in of_side if label in chosen})
+            for column, of_side in zip(sides.columns, rows, strict=True)
+        ]
+        names = quoted(dict.fromkeys(one.name for one in columns))
+        so = "each spelling is a class of its own; if they are one class"
+        yield remark(f"labels of {names}", so, columns, chosen, texts=labels, kept=declared)
+
+
+def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
+    """A sentence if a key is the gold label itself. No data are read."""
+    gold = log.roles.gold.expr
+    for key in keys:
+        if not isinstance(key, (str, pl.Expr)):
+            continue
+        if as_expr(key).meta.undo_aliases().meta.eq(gold.meta.undo_aliases()):
+            yield said(
+                f"key '{log.roles.gold.name}' is the gold label, so each slice has one gold "
+                "class, and MCC and its kin are 0/0; for the score of each class, use ",
+                Words("classes()", "classes"),
+            )
+
+
+def labels_of(sides: LogLabels) -> str:
+    """The labels that occur in a log, for a message."""
+    return listed(sides.labels(sides.gold, *sides.preds.values()))
+
+
+def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
+    """The labels that occur in a log, as text."""
+    hashes = None if seen is None else seen.hashes
+    if hashes is None:  # Not all rows are read for a remark.
+        some = replace(sides, frame=sides.frame.head(_NEXT))
+        return some.labels(*sides.each).cast(pl.String).to_list()
+    if len(hashes) > _MOST:
+        return []
+    is_list = sides.log.roles.is_multilabel
+    each = (side.explode() if is_list else side for side in sides.each)
+    texts = (side.cast(pl.String).unique().drop_nulls().implode() for side in each)
+    first = sides.first.select(pl.concat_list(*texts)).to_series()
+    found = first.explode(empty_as_null=False).unique()
+    for rows in (sides.frame.head(_NEXT), sides.frame):
+        missing = hashes.filter(~hashes.is_in(hashed(found).implode()))
+        if missing.is_empty():
+            break
+        more = replace(sides, frame=rows).labels(*sides.each, of=missing)
+        found.extend(more.cast(pl.String))
+    return found.to_list()
+
+
+def _confused(
+    sides: LogLabels, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
+) -> Iterator[list[str]]:
+    """The spellings that no model tells apart.
+
+    A model tells two apart if both are gold, and it predicts each at least twice as often as the
+    other where it is gold. If it does so for most pairs that it predicts, all of them are classes.
+    """
+    of_gold, *of_preds = rows
+    pairs = [pair for group in groups for pair in combinations(group, 2)]
+    apart = set()
+    for pred, of_pred in zip(sides.preds.values(), of_preds, strict=True):
+        n = sides.pairs_of([*chain(*groups)], pred)
+        both = [pair for pair in pairs if all(one in of_gold and one in of_pred for one in pair)]
+        known = [
+            (a, b)
+            for a, b in both
+            if n.get((a, a), 0) > 2 * n.get((a, b), 0) and n.get((b, b), 0) > 2 * n.get((b, a), 0)
+        ]
+        apart |= {*(both if 2 * len(known) > len(both) else known)}
+    for group in groups:
+        left = [*group]
+        while left:
+            found = [left.pop(0)]
+            for one in found:  # It grows.
+                near = [other for other in left if tuple(sorted((one, other))) not in apart]
+                left = [other for other in left if other not in near]
+                found += near
+            if len(found) > 1:
+                yield found
+
+
+def _nearest(gold: pl.Series, pred: pl.Series) -> str:
+    """The predicted label whose spelling is nearest to a gold label."""
+    import difflib  # noqa: PLC0415 - for an error alone
+
+    spelled = {str(label).strip().lower(): label for label in gold}
+    for label in pred.head(_TRIED):
+        if near := difflib.get_close_matches(str(label).strip().lower(), spelled, n=1):
+            return f"; did you mean {spelled[near[0]]!r} by {label!r}?"
+    return ""

@@ -1,0 +1,84 @@
+"""Rows or pairs → classes, where a row has several labels: gold and pred are lists.
+
+A class is the same as with one label a row: how often a label is gold, predicted and both. But the
+classes do not add up to the number of rows, so rows are counted separately. A list is a set: a
+label that is in a list twice counts once.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.sliced_log import SlicedLog
+
+
+def in_order(labels: pl.Expr) -> pl.Expr:
+    """Sort a list of labels, and keep each label once."""
+    return labels.list.unique().list.sort()
+
+
+_BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
+"""The kinds of counts: labels in both lists, in gold only, in pred only; scored and other rows."""
+
+
+def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
+    """Reduce counts of rows with lists of labels to classes, in one pass.
+
+    `n` is the rows that one row of counts stands for, and `n_null` the rows without a weight. A row
+    with a null list, or with a null in a list, is scored only if null is a label. The result has
+    the columns of `classes.py`, and `row_n` in the row of the null label. `row_n` is the number of
+    scored rows.
+    """
+    gold, pred = (pl.col(side).cast(pl.List(log.label_dtype)) for side in ("gold", "pred"))
+    if log.nulls == "label":
+        missing = pl.lit([None], pl.List(log.label_dtype))
+        gold, pred = gold.fill_null(missing), pred.fill_null(missing)
+        is_scored = pl.lit(value=True)
+    else:
+        is_scored = _is_complete(gold) & _is_complete(pred)
+    n = pl.col("n")
+    scored_n = pl.when(is_scored).then(n).otherwise(0)
+    # The unit must fit the sum of labels too, and there may be more labels than rows.
+    n_labels = pl.max_horizontal(1, pl.col("gold", "pred").list.len().cast(pl.Int64))
+    unit = log.numbers.unit(log.within_slice((scored_n * n_labels).sum()))
+    left_out = pl.col("n_null").cast(log.numbers.wide) + pl.when(is_scored).then(0).otherwise(n)
+    counts = {"units": log.numbers.in_units(scored_n, unit), "left_out": left_out, "unit": unit}
+    rows = lists.select(*log.slice, gold=gold, pred=pred, is_scored=is_scored, **counts).cache()
+    label_lists = {
+        _BOTH: pl.col("gold").list.set_intersection("pred"),
+        _MISSED: pl.col("gold").list.set_difference("pred"),
+        _ADDED: pl.col("pred").list.set_difference("gold"),
+    }
+    of_labels = [
+        rows.filter("is_scored")
+        .select(*log.slice, *counts, label=labels, side=pl.lit(side, pl.UInt8))
+        .explode("label")
+        for side, labels in label_lists.items()
+    ]
+    of_rows = rows.select(
+        *log.slice,
+        *counts,
+        label=pl.lit(None, log.label_dtype),
+        side=pl.when("is_scored").then(_ROW).otherwise(_LEFT_OUT).cast(pl.UInt8),
+    )
+
+    def count(*sides: int, of: str = "units") -> pl.Expr:
+        return pl.when(pl.col("side").is_in(sides)).then(of).otherwise(0).sum()
+
+    return (
+        pl.concat([of_rows, *of_labels])
+        .group_by(*log.slice, "label")
+        .agg(
+            gold_n=count(_BOTH, _MISSED),
+            pred_n=count(_BOTH, _ADDED),
+            hit_n=count(_BOTH),
+            row_n=count(_ROW),
+            null_n=count(_ROW, _LEFT_OUT, of="left_out"),
+            unit=pl.col("unit").max(),
+        )
+    )
+
+
+def _is_complete(labels: pl.Expr) -> pl.Expr:
+    has_null = labels.list.contains(None, nulls_equal=True)
+    return labels.is_not_null() & ~has_null.fill_null(value=False)

@@ -1,0 +1,231 @@
+"""Local Parquet files behind a plan: which they are, and their columns as codes.
+
+A Parquet file holds text as a dictionary and small integers. pyarrow hands these out, Polars does
+not. So the text of a row group costs no more than its integers: nothing is hashed.
+
+The plan is a scan of files, whose columns may be renamed. Nothing of a plan is built again. A plan
+with a filter, or of another kind, goes the plain way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import polars as pl
+
+from polars_mcc._base.unstable_polars import ParquetScan, parquet_scan
+from polars_mcc._frame.labels import is_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+Codes: TypeAlias = "npt.NDArray[np.integer[Any]]"
+
+_ROWS = 2**12  # least rows of a row group, on average
+_SPAN = 2**12  # most values of a column of integers in a row group
+_SHARE = 16  # a dictionary has at most one value for so many rows: else names cost more than rows
+_BYTES = 1 / 4  # most bytes of a compressed dictionary per row: as `_SHARE`, with values of 4 bytes
+
+
+class Unsuited(Exception):  # noqa: N818 - no error: the plain way counts the log
+    """The files are not as this module reads them."""
+
+
+FAILURES = (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError)
+"""What reading by codes may raise. If the plain plan fails too, its error is one of Polars."""
+
+
+class Found(NamedTuple):
+    """A column of a row group: the code of each row, and the value of each code."""
+
+    codes: Codes
+    values: Any
+    """A sequence: an array of pyarrow, a range or a list."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Columns of local Parquet files, as a plan reads them."""
+
+    paths: Sequence[str]
+    columns: Mapping[str, str]
+    """The column of the files for each column of the plan."""
+    dtypes: pl.Schema
+    """The dtypes of the columns of the plan."""
+    given: pl.DataFrame
+    """A row per file: the values of its folders, such as `day=2026-01-31`, and its path."""
+    may_differ: bool
+    """Whether files may have columns that others do not have."""
+    size: int
+    """The bytes of all files."""
+    advance: Callable[[int], None] = lambda _: None
+    """Called with the number of rows that were counted."""
+
+    @cached_property
+    def in_files(self) -> dict[str, pl.DataType]:
+        """The columns that are read from the files, with their dtypes in Polars."""
+        columns = {self.columns[name]: dtype for name, dtype in self.dtypes.items()}
+        return {name: dtype for name, dtype in columns.items() if name not in self.given.columns}
+
+    @cached_property
+    def folders(self) -> pl.DataFrame:
+        """A row per file: the columns of the plan that come from folders or paths."""
+        columns = [(name, column) for name, column in self.columns.items() if column in self.given]
+        return self.given.select(pl.col(column).alias(name) for name, column in columns)
+
+    def row_groups(self) -> Iterator[RowGroup]:
+        """The row groups of all files, not yet read."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - only if files are read
+
+        texts = [name for name, dtype in self.in_files.items() if is_text(dtype)]
+        options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
+        first: Mapping[str, pa.Field] | None = None
+        for place, path in enumerate(self.paths):
+            try:
+                with pq.ParquetFile(path, **options) as file:
+                    schema, known = file.schema_arrow, file.metadata
+            except KeyError as error:  # The file has no such column.
+                raise Unsuited(path) from error
+            self._check(schema)
+            # As the file was written: `read_dictionary` makes all text alike.
+            fields = {field.name: field for field in known.schema.to_arrow_schema()}
+            first = first or fields
+            names = self.in_files if self.may_differ else {**first, **fields}
+            need(all(_is_alike(first.get(name), fields.get(name)) for name in names))
+            groups = known.num_row_groups
+            need(groups <= 1 or known.num_rows >= _ROWS * groups)
+            paths = [known.schema.column(n).path for n in range(known.num_columns)]
+            for number in range(groups):
+                group = known.row_group(number)
+                for n, name in enumerate(paths):
+                    if name in self.in_files:
+                        need((_has_few_texts if name in texts else _are_near)(group.column(n)))
+                opened = partial(pq.ParquetFile, path, metadata=known, **options)
+                yield RowGroup(self, opened, place, number, group.num_rows)
+
+    def is_suited(self) -> bool:
+        """Whether codes may serve, by the footer of the first file."""
+        try:
+            next(self.row_groups(), None)
+        except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
+            return False
+        return True
+
+    def _check(self, schema: pa.Schema) -> None:
+        """Raise unless the columns of a file have the dtypes that Polars reads them as."""
+        for name, dtype in self.in_files.items():
+            places = schema.get_all_field_indices(name)
+            need(len(places) == 1)
+            kind = str(schema.field(places[0]).type)
+            holds_text = kind.startswith("dictionary<values=") and "string" in kind
+            need(holds_text if is_text(dtype) else kind == _ARROW.get(dtype))
+
+
+def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
+    """Whether two files have the same column. The metadata have the categories of an Enum."""
+    if one is None or other is None:
+        return False
+    return bool(one.equals(other, check_metadata=True))
+
+
+def _has_few_texts(column: pa.ColumnChunkMetaData) -> bool:
+    """Whether the dictionary of a column is small, by the footer: else reading it is in vain."""
+    start = column.dictionary_page_offset
+    size = 0 if start is None else column.data_page_offset - start
+    return bool(size <= _BYTES * max(column.num_values, 2**12))
+
+
+def _are_near(column: pa.ColumnChunkMetaData) -> bool:
+    """Whether integers are near each other, if the footer has their least and their largest."""
+    known = column.statistics
+    ends = (known.min, known.max) if known is not None and known.has_min_max else ()
+    return not ends or not isinstance(ends[0], int) or bool(ends[1] - ends[0] < _SPAN)
+
+
+class RowGroup(NamedTuple):
+    """One row group."""
+
+    scan: Scan
+    opened: Callable[[], Any]
+    """Opens the file: a reader is not made for several threads."""
+    place: int
+    """The place of the file."""
+    group: int
+    rows: int
+
+    def read(self) -> Mapping[str, Found]:
+        """The columns of the plan."""
+        import numpy as np  # noqa: PLC0415 - only if files are read
+
+        scan = self.scan
+        with self.opened() as file:
+            table = file.read_row_group(self.group, columns=[*scan.in_files], use_threads=False)
+        read = {column: _found(table.column(column)) for column in scan.in_files}
+        found = {name: read[column] for name, column in scan.columns.items() if column in read}
+        for one in scan.folders.slice(self.place, 1):
+            as_text = is_text(one.dtype)
+            value = one.cast(pl.String) if as_text else one.to_physical().cast(pl.Int128)
+            found[one.name] = Found(np.zeros(self.rows, np.int8), value.to_list())
+        return found
+
+
+_ARROW: Mapping[pl.DataType, str] = {
+    **{getattr(pl, name)(): name.lower() for name in ("Int8", "Int16", "Int32", "Int64")},
+    **{getattr(pl, name)(): name.lower() for name in ("UInt8", "UInt16", "UInt32", "UInt64")},
+    pl.Boolean(): "bool",
+    pl.Date(): "date32[day]",
+}
+
+
+def _found(column: pa.ChunkedArray) -> Found:
+    """The codes of a column: those of its dictionary, or the distance from the least integer."""
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    kind = str(array.type)
+    if kind.startswith("dictionary"):
+        need(len(array.dictionary) * _SHARE <= max(len(array), 2**12))
+        codes, values = pl.Series(array.indices), array.dictionary
+    else:
+        numbers = pl.Series(array).to_physical()
+        least, most = numbers.min(), numbers.max()
+        codes, values = numbers.cast(pl.Int16, wrap_numerical=True), range(0)
+        if isinstance(least, int) and isinstance(most, int):  # Else all values are null.
+            need(most - least < _SPAN)
+            # Rows and their least value wrap to 16 bits alike, and distances below 2^12 stay.
+            codes = codes - ((least + 2**15) % 2**16 - 2**15)
+            values = range(least, most + 1)
+    # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
+    if not codes.null_count():
+        return Found(codes.to_numpy(), values)
+    listed = values if isinstance(values, range) else values.to_pylist()
+    return Found(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
+
+
+def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
+    """The files and columns behind these columns of a plan; None if it reads anything else."""
+    try:
+        found = parquet_scan(frame, names)
+        return found and _scan_of(found, frame.collect_schema(), names)
+    except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
+        return None
+
+
+def _scan_of(found: ParquetScan, dtypes: pl.Schema, names: Sequence[str]) -> Scan:
+    paths, columns, given, may_differ = found
+    for name, column in columns.items():
+        need(is_text(dtypes[name]) or dtypes[name] in _ARROW)
+        need(column not in given or given[column].dtype == dtypes[name])
+    of_columns = pl.Schema({name: dtypes[name] for name in names})
+    size = sum(Path(path).stat().st_size for path in paths)
+    return Scan(paths, columns, of_columns, given, may_differ, size)
+
+
+def need(holds: object) -> None:
+    """Raise unless something holds."""
+    if not holds:
+        raise Unsuited

@@ -1,0 +1,269 @@
+"""A log, cut into slices: a frame with renamed columns, and the facts that counting needs.
+
+The lazy frame has the columns `key:<name>` for each key, `gold`, `weight`, and `pred:<name>` for
+each model. It has `baseline`, `cluster`, or periods if a verb needs them. A row stands for `weight`
+rows: 1 in a log of rows, `n` in a counts table. The log of another engine arrives as counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._base.allowed_values import Nulls
+from polars_mcc._base.slice_names import in_words
+from polars_mcc._base.values_as_text import as_text
+from polars_mcc._counts.exact_sums import Numbers
+from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
+
+if TYPE_CHECKING:
+    from typing import Self
+
+SET = "keys"  # names the set of keys of a slice, if there are several sets
+COMPLETE = "complete"  # whether the log covers the whole window
+SAID = "slice"  # names a slice in words, such as `age ≤ 25 and country = DE`
+LONG = (SAID, SET)  # the columns of a slice in the long form
+
+CLASS = "polars_mcc:class"
+"""The extra column with the class of a row, if a log has a score per class."""
+OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, pl.Expr]]
+"""From whether each class is gold, and its score: whether a row is positive, and its one score."""
+
+Split: TypeAlias = Literal["slices", "pairs"]
+"""What a column splits: slices, or only the pairs of a slice."""
+
+KEY = "key:"
+PRED = "pred:"
+MODEL = "model:"
+
+
+def computed(name: str) -> pl.Expr:
+    """A column as a computed value, for `Grouping.in_order`.
+
+    In a descending order, Polars (2.1) takes the first or last value of a sorted column for its
+    minimum or maximum; of a computed value, the right one.
+    """
+    is_any = pl.col(name).is_null().is_not_null()
+    return pl.when(is_any).then(pl.col(name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How a row is scored: what its labels are, which rows have none, and what 0/0 is."""
+
+    label_dtype: pl.DataType
+    pred_dtype: pl.DataType
+    """The dtype of the predictions: labels, lists of labels, or a score."""
+    nulls: Nulls
+    zero_division: float | None
+    is_multilabel: bool = False
+    is_of_scores: bool = False
+    """Whether `pred` is a score and `gold` says whether a row is positive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """How many rows a row stands for, and how such numbers are added up."""
+
+    numbers: Numbers
+    weight_name: str | None
+    is_frequency: bool
+    weight_sums: tuple[str, ...] = ()
+    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouping:
+    """What rows are grouped by: keys, the model, and columns that split slices or their pairs."""
+
+    keys: KeySet  # the names of the keys; the key of a window is last
+    key_dtypes: pl.Schema
+    models: tuple[str, ...]
+    has_models: bool  # whether slices have a model: there may be several models
+    has_total: bool
+    """Whether there is a total slice. It is in the answer even if the log has no rows."""
+    sets: Mapping[str, KeySet] | None = None
+    """The sets of keys, by name, if there are several. The key of a window is in each."""
+    windows: Windows | None = None
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    """Further columns to group by, and what each splits: the slices, such as a period or a bin;
+    or only the pairs of a slice, such as the cluster or the label of the baseline."""
+    is_long: bool = False
+    """Whether the answer names a slice in words, without a column per key."""
+
+    @property
+    def slice(self) -> list[str]:
+        """The columns that identify a slice."""
+        return [*self.names]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns that identify a slice, each with its name in an answer.
+
+        The order is: the set of keys, if there are several; other columns, such as a period; the
+        keys; whether a window is complete; and the model, if there are several.
+        """
+        names = {} if self.sets is None else {SET: SET}
+        names |= {name: name for name, split in self.splits.items() if split == "slices"}
+        names |= {KEY + key: key for key in self.keys}
+        names |= {} if self.windows is None else {COMPLETE: COMPLETE}
+        return names | ({MODEL: "model"} if self.has_models else {})
+
+    @property
+    def pair_splits(self) -> list[str]:
+        """The columns that pairs have besides their slice and labels."""
+        return [name for name, split in self.splits.items() if split == "pairs"]
+
+    def split_by(self, *columns: str) -> Self:
+        """The same log, whose slices are split by columns: of its pairs, or new ones."""
+        of_slices: dict[str, Split] = dict.fromkeys(columns, "slices")
+        return replace(self, splits={**self.splits, **of_slices}, has_total=False)
+
+    def with_pairs_of(self, *columns: str) -> Self:
+        """The same log, whose pairs are split by these columns alone."""
+        of_pairs: dict[str, Split] = dict.fromkeys(columns, "pairs")
+        of_slices = {name: split for name, split in self.splits.items() if split == "slices"}
+        return replace(self, splits={**of_slices, **of_pairs})
+
+    @property
+    def set_names(self) -> pl.Enum:
+        """The dtype of the set of keys: an Enum, in the order that the user gave."""
+        return pl.Enum([*(self.sets or ())])
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether rows are in clusters."""
+        return "cluster" in self.splits
+
+    @property
+    def model_dtype(self) -> pl.Enum:
+        """The dtype of the model: an Enum, in the order that the user gave."""
+        return pl.Enum(self.models)
+
+    @property
+    def whole(self) -> Self:
+        """The same log as one slice per model."""
+        return replace(self, keys=(), sets=None, windows=None, has_total=False)
+
+    def once(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the pairs of one set of keys: several sets would count each row several times."""
+        return pairs if self.sets is None else pairs.filter(pl.col(SET) == next(iter(self.sets)))
+
+    def each_model(self) -> Iterator[tuple[str, list[pl.Expr]]]:
+        """For each model, its name and the columns of its slice."""
+        keys = [pl.col(KEY + key) for key in self.keys]
+        for name in self.models:
+            model = [pl.lit(name, self.model_dtype).alias(MODEL)] if self.has_models else []
+            yield name, [*keys, *model]
+
+    def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:
+        """Aggregate by slice. Without keys there is one slice, even if there are no rows."""
+        return frame.group_by(self.slice).agg(**sums) if self.slice else frame.select(**sums)
+
+    def within_slice(self, aggregation: pl.Expr) -> pl.Expr:
+        """Repeat an aggregation of each slice on the rows of the slice."""
+        return aggregation.over(self.slice) if self.slice else aggregation
+
+    def in_order(self, *columns: str, descending: bool = False) -> Callable[[pl.Expr], pl.Expr]:
+        """Aggregate over a slice in an order of its rows, so that sums of floats are always equal.
+
+        To sort the frame is not enough: Polars leaves out a sort before sums, and a join keeps no
+        order. A minimum or maximum of a column would be wrong: see `computed`.
+        """
+        whole = self.slice or pl.lit(0)
+        return lambda part: part.over(whole, order_by=columns, descending=descending)
+
+    def per_slice_in_order(
+        self,
+        frame: pl.LazyFrame,
+        columns: Sequence[str],
+        sums: Mapping[str, pl.Expr],
+        **others: pl.Expr,
+    ) -> pl.LazyFrame:
+        """Aggregate by slice: `sums` in an order of the rows, `others` in any.
+
+        A minimum or maximum of a column must be one of the others: see `computed`.
+        """
+        in_order = self.in_order(*columns)
+        rows = frame.with_columns(in_order(sum_).alias(name) for name, sum_ in sums.items())
+        # All rows of a slice have the same sums.
+        return self.per_slice(rows, **{name: pl.col(name).max() for name in sums}, **others)
+
+    def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
+        """Join `slices`, a row per slice, to the rows of each slice."""
+        return frame.join(slices, on=self.slice or pl.lit(0), how="left", nulls_equal=True)
+
+    def per_model(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Repeat the rows of a frame for each model, if there are several."""
+        return self._models.join(frame, how="cross") if self.has_models else frame
+
+    @property
+    def _models(self) -> pl.LazyFrame:
+        return pl.LazyFrame({MODEL: self.models}, schema={MODEL: self.model_dtype})
+
+    def with_total(self, classes: pl.LazyFrame) -> pl.LazyFrame:
+        """Add an empty class to the total slice, so that the slice exists without rows."""
+        if not self.has_total or not self.slice:
+            return classes
+        total = [] if self.sets is None else [pl.lit(TOTAL, self.set_names).alias(SET)]
+        nothing = self._models.select(*total, *([MODEL] if self.has_models else []))
+        return pl.concat([classes, nothing], how="diagonal")
+
+    def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
+        """Sort by key, model and `order`, and rename the slice columns for the answer."""
+        by = [*self.slice, *order]
+        slices = slices.sort(by, maintain_order=True) if by else slices
+        texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
+        shown, said = self.names, []
+        if self.is_long:
+            index = () if self.windows is None else self.windows.index.names
+            keys = [key for key in self.keys if key not in index]
+            in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
+            said = [in_words(in_text, pl.col(SET)).alias(SAID)]
+            hidden = {KEY + key for key in keys}
+            shown = {column: name for column, name in shown.items() if column not in hidden}
+        return slices.with_columns(texts).select(
+            *said,
+            *(pl.col(column).alias(name) for column, name in shown.items()),
+            ~cs.by_name(self.slice),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlicedLog(Grouping, Scoring, Weights):
+    """A log that is ready to count: its rows, and how they are grouped, scored and added up."""
+
+    frame: pl.LazyFrame
+    with_text: pl.LazyFrame | None = None
+    """If labels are hashed: the frame with their text."""
+    is_portable: bool = False
+    """Whether the plan has only expressions of Polars, and no source of our own."""
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows of the log, repeated per model: slice, `gold`, `pred`, `weight` and splits."""
+        # Several models share one scan and must have one dtype. The labels of a single model are
+        # cast later, on the counts.
+        frame = self.frame.cache() if self.has_models else self.frame
+        return pl.concat(
+            frame.select(
+                *model_slice,
+                "gold",
+                "weight",
+                *self.pair_splits,
+                *self.weight_sums,
+                pred=pl.col(PRED + name).cast(self.pred_dtype) if self.has_models else PRED + name,
+            )
+            for name, model_slice in self.each_model()
+        )
+
+    def distinct_labels(self) -> pl.LazyFrame:
+        """The sorted labels that occur as gold or as predicted, without null: one column."""
+        sides = [
+            self.rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
+        ]
+        return pl.concat(sides).unique().drop_nulls().sort("label")

@@ -1,0 +1,1 @@
+"""Answers as tables, charts and arrays; progress."""

@@ -1,0 +1,256 @@
+"""What all charts share: the rows to draw, colours, tooltips and the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from polars_mcc._base.missing_package import missing
+from polars_mcc._base.values_as_text import as_text
+from polars_mcc._counts.sliced_log import SET
+from polars_mcc._display.table_and_to_numpy import (
+    COLOUR,
+    GREY,
+    keys_of,
+    slices_in_words,
+    windows_of,
+)
+from polars_mcc._display.undefined_scores import collapsed, undefined
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._frame.frames import check_collected
+from polars_mcc._keys.any_key import TOTAL
+
+try:
+    import altair as alt
+except ModuleNotFoundError as error:
+    raise missing(subject="a chart", package="altair", extra="plot") from error
+
+__all__ = ["alt"]  # other modules take altair from here, where the error says what to install
+Chart: TypeAlias = alt.LayerChart
+Charts: TypeAlias = alt.LayerChart | alt.FacetChart
+
+LABEL_LIMIT = 320  # longest name of a slice, in pixels
+COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#995533", "#7755DD")
+"""Okabe's and Ito's, and two that stay as far from them for colour-blind readers."""
+_PANES = 3  # facets beside each other
+_CROSS = "M-0.7,-0.7L0.7,0.7M-0.7,0.7L0.7,-0.7"
+
+_CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029, 0xFFFE, 0xFFFF)
+_HIDDEN = {chr(code): f"<U+{code:04X}>" for code in _CONTROLS}
+"""Characters that end lines or have no glyph. An SVG cannot hold most of them."""
+
+
+def check(result: pl.DataFrame, source: str, *columns: str) -> None:
+    check_collected(result, "a chart needs")
+    for column in columns:
+        if column not in result.columns:
+            msg = (
+                f"a chart of a result of {source} needs a column '{column}', but the columns are "
+                f"{result.columns}"
+            )
+            raise ValueError(msg)
+    if result.is_empty():
+        msg = f"there is nothing to draw: the result of {source} has no rows"
+        raise ValueError(msg)
+
+
+def rows_to_draw(
+    result: pl.DataFrame,
+    source: str,
+    score: str,
+    *,
+    interval: bool = False,
+    at: str | None = None,
+    marked: bool = False,
+) -> pl.DataFrame:
+    """The rows that have a score, with fixed column names in place of the names of the user.
+
+    If `marked`, rows without a score are kept: `is_undefined` marks them. `zero` is the score of a
+    row that is `collapsed`, else null.
+
+    `slice` is the text of the slice, and `line` the text of slice and model. `is_total` marks the
+    total. `score` is the value to draw, `low` and `high` its interval, and `at` its place on x.
+    """
+    ends = ("low", "high") if interval else ()
+    columns = {"score": score, **{end: f"{score}_{end}" for end in ends}}
+    columns |= {name: name for name in ("model", "n") if name in result.columns}
+    columns |= {} if at is None else {"at": at}
+    check(result, source, *columns.values())
+    keys = [name for name in keys_of(result) if name not in {"model", at}]
+    windows = [name for name in windows_of(result) if name != at]
+    text = slices_in_words(result, keys)
+    if len(keys) == 1:  # Its name is said elsewhere.
+        text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
+    if _has_sets(keys):
+        for key in windows:  # The time of a window is a key of every set.
+            text += pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
+    rows = result.select(
+        text.alias("slice"),
+        is_total(result).alias("is_total"),
+        **{name: as_expr(column) for name, column in columns.items()},
+        is_undefined=undefined(result, score) if marked else pl.lit(value=False),
+        zero=pl.when(collapsed(result, score) if marked else False).then(as_expr(score)),
+    )
+    names = ["slice", "model"] if "model" in columns else ["slice"]
+    rows = rows.with_columns(line=pl.concat_str(names if keys else names[-1], separator=", "))
+    rows = rows.with_columns(legible(pl.col("line", *names)))
+    rows = rows if at is None else rows.drop_nulls("at")
+    has_score, is_collapsed = ~pl.col("is_undefined"), pl.col("zero").is_not_null()
+    rows = rows.with_columns(
+        pl.when(has_score).then(column).alias(column) for column in ("score", *ends)
+    ).with_columns(is_undefined=pl.col("is_undefined") & ~is_collapsed)
+    return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null() | is_collapsed)
+
+
+def _has_sets(keys: Sequence[str]) -> bool:
+    return SET in keys[:2] and len(keys) > 1
+
+
+def is_total(result: pl.DataFrame) -> pl.Expr:
+    """Whether a row is the total of sets of keys. A window of all rows is a slice."""
+    has_total = _has_sets(keys_of(result)) and not windows_of(result)
+    return pl.col(SET) == TOTAL if has_total else pl.lit(value=False)
+
+
+def legible(texts: pl.Expr) -> pl.Expr:
+    """Texts of a log as a chart shows them: a line end is `<U+000A>`."""
+    return texts.str.replace_many(_HIDDEN)
+
+
+def legible_name(name: str) -> str:
+    """The name of a column as a chart shows it."""
+    return name.translate({ord(char): text for char, text in _HIDDEN.items()})
+
+
+def title_of(column: str) -> str:
+    """The name of a column as the title of an axis or a tooltip.
+
+    Vega-Lite makes code of titles, and does not escape backslashes.
+    """
+    return legible_name(column).replace("\\", r"\\")
+
+
+def tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.Tooltip]:
+    titles = {"slice": "slice", "model": "model", "at": at or "", "score": title}
+    titles |= {"low": f"{title}_low", "high": f"{title}_high", "n": "n"}
+    return [
+        alt.Tooltip(name, title=title_of(titles[name])) for name in titles if name in rows.columns
+    ]
+
+
+def measured(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.X` or `alt.Y`
+    """An axis of numbers, which need not begin at 0."""
+    return axis(field=column, title=title, type="quantitative").scale(zero=False)
+
+
+def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
+    """A colour per line of a pane, or one colour if it has only one line, of no named model."""
+    pane = pane_of(rows)
+    column = "model" if pane == "slice" else "line"
+    is_one = rows[column].n_unique() == 1 and "model" not in rows.columns
+    return alt.ColorValue(COLOUR) if pane == "line" or is_one else colour(column, rows)
+
+
+def pane_of(rows: pl.DataFrame) -> str | None:
+    """The column that makes facets, if there are more lines than colours: a slice or a line each.
+
+    None: all lines fit in one pane.
+    """
+    if rows["line"].n_unique() <= len(COLOURS):
+        return None
+    models = rows["model"].n_unique() if "model" in rows.columns else len(COLOURS) + 1
+    return "slice" if models <= len(COLOURS) else "line"
+
+
+def crossed(base: Any, **encoding: Any) -> alt.Chart:  # noqa: ANN401 - altair's own
+    """The marks of collapsed rows: large crosses, in the colour of their line."""
+    mark: alt.Chart = base.mark_point(shape=_CROSS, size=220, strokeWidth=3, opacity=1)
+    return mark.transform_filter("isValid(datum.zero)").encode(**encoding)
+
+
+def colour(column: str, rows: pl.DataFrame) -> alt.Color:
+    names = rows[column].unique(maintain_order=True).to_list()
+    colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
+    return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
+
+
+def value_if(channel: Any, otherwise: str, *cases: tuple[Any, str]) -> Any:  # noqa: ANN401
+    """The value of the first condition that holds. To infer the channel takes altair long."""
+    conditions = [{"test": str(condition), "value": value} for condition, value in cases]
+    return channel(otherwise, condition=conditions)
+
+
+def cells(base: Any, number: str, *, has_legend: bool = True) -> list[alt.Chart]:  # noqa: ANN401
+    """The cells of a confusion matrix: shaded by the share of gold, with `n` in this format."""
+    legend = alt.Legend(values=[0, 0.5, 1]) if has_legend else None
+    shade = alt.Color("share", type="quantitative", title="share of gold", legend=legend)
+    text = alt.Text("n", type="quantitative", format=number)
+    contrast = value_if(alt.ColorValue, "white", (alt.datum.share > 0.5, "black"))
+    return [
+        base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
+        base.mark_text(fontSize=10).encode(text=text, color=contrast),
+    ]
+
+
+def finished(
+    layers: Sequence[alt.Chart],
+    *,
+    labels: Iterable[str] = (),
+    notes: Iterable[str] = (),
+    **size: Any,  # noqa: ANN401 - altair's own
+) -> Chart:
+    """The chart, with room on the left, as a reader's font may be wider than the measured one."""
+    room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
+    size["padding"] = {"left": room, "top": 5, "right": 5, "bottom": 5}
+    if texts := [*map(legible_name, notes)]:
+        size["title"] = alt.TitleParams(
+            texts, fontSize=11, fontWeight="normal", color=GREY, anchor="start"
+        )
+    chart = alt.LayerChart(layer=list(layers), **size)
+    chart.config = legible_config()
+    return chart
+
+
+def panes(
+    layers: Sequence[alt.Chart],
+    rows: pl.DataFrame,
+    notes: Iterable[str] = (),
+    *,
+    width: int,
+    height: int,
+) -> Charts:
+    """The chart of lines, `width` pixels wide; facets of half this size if lines are too many."""
+    pane = pane_of(rows)
+    if pane is None:
+        return finished(layers, notes=notes, width=width, height=height)
+    chart = finished(layers, notes=notes)
+    for layer in layers:
+        if layer.data is rows:  # A facet divides these rows, and repeats others.
+            layer.data = alt.Undefined
+    spec = alt.LayerChart(layer=list(layers), width=width // 2, height=height // 2)
+    in_order = alt.EncodingSortField("place", op="min")  # A list of names would become code.
+    facet = alt.Facet(pane, type="nominal", title=None, sort=in_order)
+    rows = rows.with_row_index("place")
+    faceted = alt.FacetChart(rows, spec=spec, facet=facet, columns=_PANES, title=chart.title)
+    faceted.config = chart.config
+    return faceted
+
+
+def legible_config() -> alt.Config:
+    """The configuration of a chart: colours that are legible on light and dark pages.
+
+    Set it last: each step of altair copies its chart.
+    """
+    text = {"labelColor": GREY, "titleColor": GREY}
+    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
+    apart = {"labelFlush": False, "labelSeparation": 8}
+    return alt.Config(
+        background="transparent",
+        axis={**text, **lines, **apart},
+        axisXQuantitative={"tickCount": 6},
+        header={**text, "labelLimit": LABEL_LIMIT},
+        legend={**text, "symbolOpacity": 1},
+        view={"stroke": None},
+    )

@@ -1,0 +1,226 @@
+"""A funnel plot: which slices are further from the overall score than chance explains."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import check_number
+from polars_mcc._display import chart_style
+from polars_mcc._display.chart_style import Chart, alt
+from polars_mcc._display.table_and_to_numpy import COLOUR, GREY
+from polars_mcc._intervals.interval_methods import normal_critical
+from polars_mcc._intervals.interval_options import ranges_of
+from polars_mcc._metrics import registry
+
+_LEVELS = {"99.8 %": normal_critical(0.998), "95 %": normal_critical(0.95)}
+"""Limits, from the outer to the inner, each with its distance in standard errors."""
+_DASHES = [[1, 0], [4, 3]]
+_COLOURS = dict(zip(map("outside {}".format, _LEVELS), ("#D55E00", "#E69F00"), strict=True))
+_COLOURS |= {"within": COLOUR, "no interval": GREY}
+_STEPS = 60  # points of a limit: enough for a smooth line
+_PIXELS = 8  # between the outermost points and the frame
+
+
+def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None = None) -> Chart:
+    """Draw the score of each slice against n, with the limits of chance: a funnel plot.
+
+    Small slices scatter more than large ones. A slice within the limits may be as good as the
+    others; a slice outside deserves a look. With the overall score θ, and the variance σ² of one
+    row, the limits of a slice of n rows are
+
+        θ ± z·σ / √n,   z = 1.96 for 95 %, 3.09 for 99.8 %
+
+    If no slice is better or worse, 1 slice in 20 lies outside the limits of 95 %, and 1 in 500
+    outside the limits of 99.8 %: 500 and 20 slices of 10 000.
+
+    σ² is n·se² of the total row. Without a total row, σ² is the mean of n·se² over the slices,
+    weighted by n. That mean is too large if slices have few rows and many are perfect, because a
+    perfect slice has no standard error. So ask for the total.
+
+    Args:
+        result: A result of `by` with `ci`, for one model. Best with `total`, as in
+            `by(each("country", total=True), ci=0.95)`.
+        metric: The column to draw.
+        overall: The score θ. None: the score of the total row; without a total row, the mean of
+            the scores of slices, weighted by n.
+
+    Returns:
+        A layered altair chart, with a point per slice that has a score. A grey point has a score
+        and no interval; it is not compared. For example, the score of a slice with one gold label
+        is 0/0, shown as 0, even if no row is wrong. Perfect slices have intervals only with
+        `method="score"`.
+
+    What the limits ignore:
+        - Composition. All slices share one σ². A slice with rarer classes has a larger variance,
+          and a different score, even if the model is no worse there. `worst` and `contrast` use
+          the standard error of each slice.
+        - Small n. The limits assume a normal distribution. High scores of slices with fewer than
+          100 rows, or with few rows of a class, are skewed: more slices lie below the limits than
+          above. With a class of 5 %, and 30 to 300 rows per slice, between 1 and 2 slices of 100
+          lay outside the limits of 99.8 %, not 1 of 500.
+        - Clusters. A slice with larger clusters has a larger variance.
+        - The error of θ. If there are few slices, a bad slice moves θ; then pass `overall`.
+
+    Raises:
+        TypeError: The result is not a DataFrame, or `overall` is not a number.
+        ValueError: The result has no column `metric`, no intervals, several models, no slice with
+            a score, or no standard error; or `overall` is outside the range of the metric.
+
+    References:
+        D. J. Spiegelhalter, Funnel plots for comparing institutional performance, Statistics in
+        Medicine 24 (2005) 1185-1202, doi:10.1002/sim.1970.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> from polars_mcc import each
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> scores = log.mcc.by(each("ink_band", "fold", total=True), ci=0.95)
+        >>> chart = polars_mcc.plot.funnel(scores)
+        >>> chart.save("funnel.svg")  # doctest: +SKIP
+    """
+    total, slices = _scored(result, metric)
+    low, high = _range(slices["score"], metric)
+    check_number("overall", overall)
+    if overall is not None and not (math.isfinite(overall) and low <= overall <= high):
+        msg = f"overall={overall} is not a score of '{metric}': pass one from {low:g} to {high:g}"
+        raise ValueError(msg)
+    sigma = _sigma(total, slices, metric)
+    compared = slices.filter("is_compared") if total.is_empty() else total
+    target = _mean(compared, pl.col("score")) if overall is None else float(overall)
+    limits = _limits(slices, target, sigma).with_columns(pl.col("limit").clip(low, high))
+    points = _placed(slices, target, sigma)
+    counts = points["where"].value_counts(sort=False).sort("where", descending=True)
+    numbers = ", ".join(f"{count} {where}" for where, count in counts.iter_rows())
+    title = chart_style.title_of(metric)
+    description = (
+        f"Funnel plot of {title} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
+        f"Slices: {numbers}."
+    )
+    layers = _layers(points, limits, target, title)
+    return chart_style.finished(layers, width=520, height=320, description=description)
+
+
+def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The total, and the slices that have a score; an error if there is no slice.
+
+    Added to the columns that every chart draws: `se`, and `is_compared`: whether a slice has a
+    standard error or an interval.
+    """
+    chart_style.check(result, "by()", "n", metric)
+    se, low = f"{metric}_se", f"{metric}_low"
+    for column in (se, low):
+        if column not in result.columns:
+            msg = (
+                f"a funnel plot needs a column '{column}', but the columns are {result.columns}: "
+                "ask for intervals, as in by(..., ci=0.95)"
+            )
+            raise ValueError(msg)
+    models = result.get_column("model", default=pl.Series()).unique(maintain_order=True).to_list()
+    if len(models) > 1:
+        msg = (
+            f"a funnel plot shows one model, but the result has {len(models)}, such as "
+            f"{models[0]!r}: filter one, as in result.filter(model={models[0]!r}); if 'model' is "
+            "a key, rename the key"
+        )
+        raise ValueError(msg)
+    scored = result.filter(pl.col("n") > 0, pl.col(metric).cast(pl.Float64).is_finite())
+    if scored.is_empty():
+        msg = f"there is nothing to draw: '{metric}' is null in every row"
+        raise ValueError(msg)
+    rows = chart_style.rows_to_draw(scored, "by()", metric).with_columns(
+        pl.col("score").cast(pl.Float64),
+        scored[se].alias("se"),
+        (scored[se].is_not_null() | scored[low].is_not_null()).alias("is_compared"),
+    )
+    total, slices = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
+    if slices.is_empty():
+        msg = "there is nothing to draw: the total is the only row with a score"
+        raise ValueError(msg)
+    return total, slices
+
+
+def _range(scores: pl.Series, metric: str) -> tuple[float, float]:
+    """The range of the metric. No ends if a score is outside: the column is not that metric."""
+    low = high = None
+    with suppress(ValueError):  # The registry has no metric that is an expression.
+        low, high = ranges_of([registry.one(metric)]).get(metric, (None, None))
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    return (low, high) if scores.is_between(low, high).all() else (-math.inf, math.inf)
+
+
+def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
+    """σ from the total if the total has a standard error, otherwise from the slices."""
+    known = (rows.drop_nulls("se") for rows in (total, slices))
+    rows = next((rows for rows in known if not rows.is_empty()), None)
+    if rows is None:
+        msg = (
+            f"'{metric}_se' is null in every row, so there are no limits: all scores are at an "
+            "end of the range, or 0/0; use plot.slices"
+        )
+        raise ValueError(msg)
+    return math.sqrt(_mean(rows, pl.col("n") * pl.col("se").pow(2)))
+
+
+def _mean(rows: pl.DataFrame, value: pl.Expr) -> float:
+    """The mean, weighted by n."""
+    n = pl.col("n").cast(pl.Float64)
+    mean: float = rows.select((n * value).sum() / n.sum()).item()
+    return mean
+
+
+def _placed(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
+    """Where each slice lies. Slices outside come last, so they are drawn above the others."""
+    apart = (pl.col("score") - target).abs() * pl.col("n").sqrt()
+    where: Any = pl.when(~pl.col("is_compared")).then(pl.lit("no interval"))
+    for level, z in _LEVELS.items():
+        where = where.when(apart > z * sigma).then(pl.lit(f"outside {level}"))
+    where = where.otherwise(pl.lit("within")).cast(pl.Enum([*reversed(_COLOURS)]))
+    return slices.select("slice", "score", "n", where=where).sort("where", maintain_order=True)
+
+
+def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
+    """Points of the four limits, from the least to the largest n, evenly spaced on a log scale."""
+    n = pl.col("n").cast(pl.Float64).log()
+    room = pl.when(n.min() == n.max()).then(math.log(2)).otherwise(0.0)  # A line needs two n.
+    low, high = n.min() - room, n.max() + room
+    grid = slices.select(n=(low + (high - low) * pl.int_range(_STEPS + 1) / _STEPS).exp())
+    limits = [(level, sign * z) for level, z in _LEVELS.items() for sign in (1, -1)]
+    return grid.join(pl.DataFrame(limits, ["level", "z"], orient="row"), how="cross").select(
+        "n",
+        "level",
+        limit=target + pl.col("z") * sigma / pl.col("n").sqrt(),
+        is_upper=pl.col("z") > 0,
+    )
+
+
+def _layers(
+    points: pl.DataFrame, limits: pl.DataFrame, target: float, title: str
+) -> list[alt.Chart]:
+    """The overall score as a line, the limits, and the slices."""
+    n = chart_style.measured(alt.X, "n", "n").scale(type="log", nice=False, padding=_PIXELS)
+    score = chart_style.measured(alt.Y, "score", title)
+    shown = [name for name in _COLOURS if name != "no interval" or name in points["where"]]
+    colours = [_COLOURS[name] for name in shown]
+    where = alt.Color("where:N", title="slices").scale(domain=shown, range=colours)
+    levels = alt.StrokeDash("level", title="limits", type="nominal")
+    titles = {"slice:N": "slice", "score:Q": title, "n:Q": "n"}
+    tooltip = [alt.Tooltip(column, title=text) for column, text in titles.items()]
+    overall = alt.Chart(pl.DataFrame({"score": [target]})).mark_rule(color=GREY)
+    lines = alt.Chart(limits).mark_line(color=GREY, strokeWidth=1.5)
+    # A dict, because altair refuses frames of more than 5000 rows.
+    dots = alt.Chart({"values": points.to_dicts()}).mark_point(filled=True, size=25, opacity=1)
+    return [
+        overall.encode(y=score),
+        lines.encode(
+            x=n,
+            y=chart_style.measured(alt.Y, "limit", title),
+            detail=alt.Detail("is_upper", type="nominal"),
+            strokeDash=levels.scale(domain=[*_LEVELS], range=_DASHES),
+        ),
+        dots.encode(x=n, y=score, color=where, tooltip=tooltip),
+    ]

@@ -1,0 +1,86 @@
+"""Which rows of an answer have a score that is 0/0, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.metric_type import Metric
+
+_AT_0 = {"mcc_normalized": 0.5, "fdr": 1.0, "for": 1.0}
+"""What stands for 0/0 by default, if it is not 0."""
+COLLAPSED, UNSCORED = "×", "○"
+"""The marks of a chart: at the score of a collapsed slice, and apart from all scores."""
+
+
+def undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
+    """Whether a scored row has no score: it is null, NaN, or what stands for 0/0.
+
+    What stands for 0/0 has no interval, unless the row is `collapsed`. In an answer without
+    intervals it looks like a score. There, every 0 of MCC and its kin is meant, and no 0 of a rate.
+    """
+    score, known = as_expr(metric).cast(pl.Float64), _known(metric)
+    at_0 = score == _AT_0.get(metric, 0.0)
+    if known is None or not known.undefined or known.given == "gold":
+        at_0 = pl.lit(value=False)
+    elif _has_intervals(result, metric):
+        at_0 &= as_expr(f"{metric}_low").is_null()
+        if "n_clusters" in result.columns:  # One cluster has no interval.
+            at_0 &= pl.col("n_clusters") > 1
+    elif not known.is_of_two:
+        at_0 = pl.lit(value=False)
+    no_score = score.is_null() | score.is_nan()
+    return (no_score | at_0.fill_null(value=False)) & (pl.col("n") > 0)
+
+
+def collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
+    """Whether one class is predicted in a row of several gold classes.
+
+    Then MCC is 0/0, and what stands for it has an interval and no standard error. The interval of a
+    precision is its whole range. Without intervals, it may also be one gold class, or a score of 0:
+    all are meant.
+    """
+    score, at_0 = as_expr(metric).cast(pl.Float64), _AT_0.get(metric, 0.0)
+    if not _has_intervals(result, metric):
+        return undefined(result, metric) & score.is_finite().fill_null(value=False)
+    known, se = _known(metric), f"{metric}_se"
+    if known is None or known.range is None:
+        return pl.lit(value=False)
+    (least, largest), low, high = known.range.numbers, f"{metric}_low", f"{metric}_high"
+    is_collapsed = (score == at_0) & as_expr(low).is_not_null()
+    if known.given == "pred":
+        is_collapsed &= (as_expr(low) == least) & (as_expr(high) == largest)
+    elif not known.is_of_two or least is None or least >= at_0:
+        return pl.lit(value=False)
+    if se in result.columns:
+        is_collapsed &= as_expr(se).is_null()
+    return is_collapsed.fill_null(value=False)
+
+
+def undefined_in_words(result: pl.DataFrame, metric: str, what: str) -> Iterator[tuple[str, str]]:
+    """A mark and a sentence on the collapsed rows, and on the rows without a score."""
+    is_collapsed, at_0 = collapsed(result, metric), f"{_AT_0.get(metric, 0.0):g}"
+    collapse = f"{metric} is {at_0}, or 0/0 (one class only),"
+    if _has_intervals(result, metric):
+        known = _known(metric)
+        is_rate = known is not None and known.given == "pred"
+        why = "the class is never predicted" if is_rate else "one class is predicted"
+        collapse = f"{metric} is {at_0}, as {why},"
+    for mark, is_marked, how in (
+        (COLLAPSED, is_collapsed, collapse),
+        (UNSCORED, undefined(result, metric) & ~is_collapsed, f"{metric} is 0/0 (one class only)"),
+    ):
+        if n := result.filter(is_marked).height:
+            yield mark, f"{how} in {n:,} of {result.height:,} {what}"
+
+
+def _known(metric: str) -> Metric | None:
+    return next((known for known in registry.BUILT_IN_METRICS if known.name == metric), None)
+
+
+def _has_intervals(result: pl.DataFrame, metric: str) -> bool:
+    known = _known(metric)
+    return f"{metric}_low" in result.columns and (known is None or not known.no_interval)

@@ -1,0 +1,1 @@
+"""A user's frame, and what its columns mean."""

@@ -1,0 +1,185 @@
+"""Columns that a user names, resolved against a schema, or an error that says what to name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._base.message_parts import Words, few, quoted, said
+from polars_mcc._frame.missing_column import missing_column
+
+IntoColumn: TypeAlias = str | pl.Expr  # a column name or any Polars expression
+
+IntoColumns: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
+"""A column, or several: a list, a selector, an expression with several outputs."""
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """The columns that a user gave for a role, with their names and dtypes in the log."""
+
+    given: tuple[IntoColumn, ...]
+    dtypes: pl.Schema
+    is_several: bool = False
+    """Whether a list was given, even a list of one: the answer then has a column `model`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.dtypes)
+
+    @property
+    def name(self) -> str:
+        """The name of the one column."""
+        [name] = self.dtypes
+        return name
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """The dtype of the one column."""
+        [dtype] = self.dtypes.values()
+        return dtype
+
+    @property
+    def each(self) -> list[tuple[str, IntoColumn]]:
+        """Each name with its column. A ValueError if one expression makes several columns."""
+        if len(self.given) != len(self.dtypes):
+            msg = f"{quoted(self.dtypes)} come from one expression: list them one by one"
+            raise ValueError(msg)
+        return list(zip(self.dtypes, self.given, strict=True))
+
+    @property
+    def expr(self) -> pl.Expr:
+        """The one column."""
+        [column] = self.given
+        return as_expr(column)
+
+
+class Weighed(NamedTuple):
+    """The rows of a log, or the counts that another engine made, with the weight of each row."""
+
+    frame: pl.LazyFrame
+    weight: pl.Expr
+    name: str | None
+    dtype: pl.DataType
+    sums: tuple[str, ...] = ()
+    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
+
+
+def several_columns(schema: pl.Schema, columns: IntoColumns, role: str) -> NamedColumns:
+    """The columns of a role that takes several. Raise an error if one or all are missing."""
+    is_several = not isinstance(columns, str) and (
+        not isinstance(columns, pl.Expr) or columns.meta.has_multiple_outputs()
+    )
+    listed = [columns] if isinstance(columns, (str, pl.Expr)) else list(columns)
+    dtypes = resolved(schema, listed, role)
+    if not dtypes:
+        msg = f"{role}={columns} matches no column; the columns are {few(schema)}"
+        raise pl.exceptions.ColumnNotFoundError(msg)
+    return NamedColumns(tuple(by_name(schema, listed, role)), dtypes, is_several)
+
+
+def one_column(schema: pl.Schema, column: IntoColumn, role: str) -> NamedColumns:
+    """The column of a role that takes one. Raise an error if it is missing, or is several."""
+    dtypes = resolved(schema, [column], role)
+    if len(dtypes) != 1:
+        msg = f"{role} must be one column, but {column} is {quoted(dtypes) or 'none'}"
+        raise ValueError(msg)
+    return NamedColumns((column,), dtypes)
+
+
+def by_name(schema: pl.Schema, columns: Iterable[IntoColumn], role: str) -> Iterator[IntoColumn]:
+    """Selectors as the names that they select; other columns unchanged."""
+    for column in columns:
+        if isinstance(column, pl.Expr) and column.meta.is_column_selection():
+            yield from resolved(schema, [column], role)
+        else:
+            yield column
+
+
+def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.Schema:
+    """The names and dtypes of `columns`, after a check that they exist."""
+    for column in columns:
+        if not isinstance(column, (str, pl.Expr)):
+            is_listed = role == "key" and isinstance(column, (list, tuple))
+            unpack = "; unpack a list with *" if is_listed else ""
+            msg = f"{role} must be a column name or a polars expression, got {column!r}{unpack}"
+            raise TypeError(msg)
+        for name in [column] if isinstance(column, str) else column.meta.root_names():
+            if name not in schema:
+                raise missing_column(name, schema, role)
+    exprs = [column for column in columns if isinstance(column, pl.Expr)]
+    read = set(schema)
+    if not any(expr.meta.has_multiple_outputs() for expr in exprs):
+        # To resolve one column in thousands takes Polars longer than to count a small log.
+        read = {column for column in columns if isinstance(column, str)}
+        read.update(*(expr.meta.root_names() for expr in exprs))
+    log = pl.LazyFrame(schema={name: schema[name] for name in schema if name in read})
+    try:
+        return log.select(map(as_expr, columns)).collect_schema()
+    except pl.exceptions.DuplicateError as error:
+        each = (log.select(as_expr(one)) for one in columns)
+        names = [name for one in each for name in one.collect_schema()]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        how = Words(".alias(...)", "AS")
+        msg = said(f"two {role} columns have the same name '{twice}'; rename one with ", how)
+        raise pl.exceptions.DuplicateError(msg) from error
+
+
+def check_weight(name: str, dtype: pl.DataType) -> None:
+    """Raise a SchemaError unless a weight is a number."""
+    if not (dtype.is_integer() or dtype.is_float()):
+        msg = f"weight must be integer or float, but '{name}' is {dtype}; cast it first"
+        raise pl.exceptions.SchemaError(msg)
+
+
+def check_score(name: str, dtype: pl.DataType) -> None:
+    """Raise a SchemaError unless a score is a number."""
+    if not dtype.is_numeric():
+        msg = f"score must be a number, but '{name}' is {dtype}; cast it, or use it as pred"
+        raise pl.exceptions.SchemaError(msg)
+
+
+def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:
+    """The columns of the frame that these columns are computed from, each once."""
+    found: dict[str, None] = {}
+    for column in columns:
+        names = [column] if isinstance(column, str) else column.meta.root_names()
+        is_by_name = bool(names) and all(name in schema for name in names)
+        found |= dict.fromkeys(names if is_by_name else resolved(schema, [column], "column"))
+    return list(found)
+
+
+def as_expr(column: IntoColumn) -> pl.Expr:
+    """A column name as an expression that matches only this column."""
+    # pl.col("*") and pl.col("^a.*$") are patterns, but a column may have such a name.
+    if not isinstance(column, str):
+        return column
+    is_pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
+    return cs.by_name(column).as_expr() if is_pattern else pl.col(column)
+
+
+def distinct(columns: Iterable[IntoColumn]) -> pl.Expr:
+    """The number of distinct rows of some columns. Hashes take less memory than rows."""
+    return pl.struct(*map(as_expr, columns)).hash().n_unique()
+
+
+def as_many_as_fit(
+    names: Sequence[str], size: Callable[[str], float], fits: Callable[[Sequence[str]], bool]
+) -> Sequence[str] | None:
+    """The largest set of names that fits. The names of largest size are left out first.
+
+    None: not even the empty set fits.
+    """
+    if fits(names):
+        return names
+    by_size = sorted(names, key=size)
+    for many in range(len(names) - 1, -1, -1):
+        some = [name for name in names if name in by_size[:many]]
+        if fits(some):
+            return some
+    return None

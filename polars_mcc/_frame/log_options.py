@@ -1,0 +1,168 @@
+"""A frame and the roles of its columns, described once and checked against the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Nulls
+from polars_mcc._base.message_parts import as_arguments
+from polars_mcc._frame.columns import IntoColumn, IntoColumns
+from polars_mcc._frame.frames import Frame, FrameT, OtherFrame
+from polars_mcc._frame.roles import GivenRoles, Roles, roles_of
+
+if TYPE_CHECKING:
+    from typing import Self
+
+P = ParamSpec("P")
+LogT = TypeVar("LogT", bound="Described[Any]")
+
+
+def _takes_what(
+    _: Callable[Concatenate[Any, Any, P], None],
+) -> Callable[[Callable[..., LogT]], Callable[Concatenate[LogT, P], LogT]]:
+    """Give a method the parameters of a constructor, without the frame. All have to be named."""
+
+    def typed(method: Callable[..., LogT]) -> Callable[Concatenate[LogT, P], LogT]:
+        @wraps(method)
+        def named(log: LogT, *unnamed: object, **columns: object) -> LogT:
+            if unnamed:
+                options = as_arguments(dict(zip(("gold", "pred"), unnamed, strict=False)))
+                msg = f"name the options: df.mcc({options})"
+                raise TypeError(msg)
+            return method(log, **columns)
+
+        return cast("Callable[Concatenate[LogT, P], LogT]", named)
+
+    return typed
+
+
+class Described(Generic[FrameT]):
+    """A frame and the roles of its columns: the input of every verb."""
+
+    def __init__(
+        self,
+        frame: FrameT | OtherFrame,
+        *,
+        gold: IntoColumn = defaults.GOLD,
+        pred: IntoColumns | None = None,
+        score: IntoColumns | Mapping[Any, IntoColumn] | None = None,
+        positive: object = None,
+        weight: IntoColumn | None = None,
+        sample_weight: IntoColumn | None = None,
+        cluster: IntoColumn | None = None,
+        nulls: Nulls = defaults.NULLS,
+        zero_division: float | None = defaults.ZERO_DIVISION,
+        portable: bool = False,
+    ) -> None:
+        """Describe a log once, for every question.
+
+        Args:
+            frame: The log, with one row per prediction, or a counts table with `weight="n"`. It
+                is a Polars DataFrame or LazyFrame, or a frame of Spark, DuckDB, Dask, Ibis, pandas
+                or PyArrow, or a narwhals frame. Another engine counts its rows, and Polars does
+                the rest. Columns of another engine are named, not computed.
+            gold: The true label.
+            pred: The predicted label. In Python, a list for several models. Labels may be
+                integers, floats, text, Booleans or dates, and gold and pred are of one kind. The
+                integers 0 and 1 may stand beside Booleans. NaN is missing, as null is. If a row has
+                several labels, both columns have lists. None: the column "pred", or none if there
+                is a score.
+            score: The model's score for the positive class, a number such as a probability. In
+                Python, a list for several models, or a score per class by its label, as in
+                `{"cat": "p_cat", "dog": "p_dog"}`; a gold label without a score is then an error.
+                A larger score means more positive. `curve`, `best_threshold`, `calibration` and
+                metrics of scores, such as "roc_auc" and "brier", use it. Metrics of scores do not
+                score a row whose score is null or NaN, and count it in `n_null`. Many distinct
+                scores need memory: round them.
+            positive: The positive label, for metrics of one class such as "tpr", and for scores.
+                All other labels are then negative. Other metrics do not change. None: True, if
+                labels are Boolean.
+            weight: The number of rows that a row stands for, a frequency: integer or float, not
+                negative. None: 1. A row whose weight is null is not scored.
+            sample_weight: The importance of a row, such as a survey weight or a class weight. The
+                score is the same as with `weight`. The interval is wider, because a row of weight
+                10 is still one row.
+            cluster: The column that groups dependent rows, such as the user id. Intervals then
+                use the differences between clusters, not between rows.
+            nulls: What to do with a null label. "drop": the row is not scored, and is counted in
+                `n_null`. "label": null is a class of its own, so an abstention is an error. Metrics
+                of scores always drop it.
+            zero_division: The score of a slice with one gold class or one predicted class, where
+                R_K is 0/0: 0.0, NaN, or None for null. So are precision and F1 at 0/0; fdr and for
+                are 1 minus it. Rates of gold rows, such as "tpr" and "fpr", are null without them,
+                and so is "roc_auc".
+            portable: Whether a lazy plan must consist of Polars' own expressions, so that it can be
+                serialised, or sent to a cluster. Otherwise text in local Parquet files is counted
+                by the codes of the files, which is faster: an IO source in the plan does that. The
+                answers are the same. An interval or a test of a lazy log is not portable, and
+                raises an error: send `counts(...)`, and ask the counts for it, as in
+                `counts.mcc(weight="n").by("country", ci=0.95)`.
+
+        Raises:
+            polars.exceptions.ColumnNotFoundError: A named column is missing.
+            polars.exceptions.SchemaError: Gold and pred cannot be compared (String and Int64), or
+                a weight or score is not a number.
+            ValueError: An option has an unknown value; both `weight` and `sample_weight` are given;
+                or a score per class has not one column for each of two labels or more.
+            TypeError: `frame` is no frame, or a column of another engine is an expression.
+
+        Everything is checked at once, against the schema. No data are read.
+        """
+        self.frame: FrameT | OtherFrame = frame
+        self._given = GivenRoles(
+            gold=gold,
+            pred=pred,
+            score=score,
+            positive=positive,
+            weight=weight,
+            sample_weight=sample_weight,
+            cluster=cluster,
+            nulls=nulls,
+            zero_division=zero_division,
+            portable=portable,
+        )
+        self.roles = roles_of(frame, self._given)
+
+    @classmethod
+    def by_default(cls, frame: Frame) -> Self:
+        """Make a log with the default column names. The first verb checks them."""
+        log = cls.__new__(cls)
+        vars(log).update(frame=frame, _given=GivenRoles())
+        return log
+
+    @cached_property
+    def roles(self) -> Roles:
+        """The columns and options, resolved against the schema. Verbs use it."""
+        return roles_of(self.frame, self._given)
+
+    @_takes_what(__init__)
+    def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
+        """Describe the same frame again, with these options changed."""
+        known = GivenRoles._fields
+        for name in columns.keys() - {*known}:
+            msg = f"there is no option {name!r}; the options are {', '.join(known)}"
+            raise TypeError(msg)
+        return type(self)(self.frame, **{**self._given._asdict(), **columns})
+
+    def with_frame(self, frame: FrameT, **columns: Any) -> Self:  # noqa: ANN401 - as they take
+        """Describe another frame in the same way, except for these columns."""
+        return type(self)(frame, **{**self._given._asdict(), **columns})
+
+    def in_kind(self, answer: pl.LazyFrame) -> FrameT:
+        """The answer as a LazyFrame if the log is lazy, else collected."""
+        return cast("FrameT", answer if self.roles.is_lazy else answer.collect())
+
+    @property
+    def said(self) -> str:
+        """The options that differ from their defaults, as the arguments of a call."""
+        return as_arguments(self._given.changed)
+
+    def __repr__(self) -> str:
+        """The kind of frame, and the options that differ from their defaults."""
+        about = ", ".join(filter(None, [type(self.frame).__name__, self.said]))
+        return f"{type(self).__name__}({about})"

@@ -1,0 +1,208 @@
+"""The error for a column that a log lacks: it names the column and the nearest columns."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.message_parts import Words, as_arguments, few, option, quoted, said
+from polars_mcc._frame.labels import dtype_of_labels
+
+
+class MissingColumn(pl.exceptions.ColumnNotFoundError):
+    """A log has no column of this name.
+
+    Attributes:
+        problem: What is missing, the nearest name, and the names that there are.
+        role: What the column is needed for: `"gold"`, `"pred"`, `"key"` …
+        schema: The columns of the log.
+        is_default: Whether the name is the default of the role: the user has not named a column.
+        options: The options of a call that names the labels.
+        frame: How the call begins, `"df.mcc({})"`, with a place for the options.
+        question: How the call ends: the verb with its arguments.
+    """
+
+    def __init__(self, problem: str, role: str, schema: pl.Schema, is_default: bool) -> None:
+        """Say what is missing."""
+        super().__init__(problem, role, schema, is_default)
+        self.problem, self.role, self.schema, self.is_default = problem, role, schema, is_default
+        self.options: Mapping[str, object] = {}
+        self.frame, self.question = "df.mcc({})", ""
+
+    @property
+    def words(self) -> Words:
+        """The message. If the role has its default name, a call names the labels."""
+        if not self.is_default:
+            return said(self.problem)
+        labels = {role: self.options[role] for role in ("gold", "pred") if role in self.options}
+        call = self.frame.format(as_arguments(self.options)) + self.question
+        typed = " ".join(option(role, name).in_shell for role, name in labels.items())
+        return said(self.problem, " Name the labels: ", Words(call, typed))
+
+    def __str__(self) -> str:
+        """The message in Python."""
+        return self.words
+
+
+def did_you_mean(name: str, known: Iterable[str], shown: str = "'{}'") -> str:
+    """The end of a clause about an unknown name: the nearest known name, or a full stop."""
+    nearest = _nearest(name, known)
+    is_near = nearest and _likeness(name, nearest[0]) >= 0.6
+    return f"; did you mean {shown.format(nearest[0])}?" if is_near else "."
+
+
+def no_column(name: str, schema: pl.Schema, needed: str = "") -> str:
+    """Say that a column is missing, and list the nearest names: ten at most."""
+    known = [one for one in schema if not one.startswith("polars_mcc:")]
+    nearest = _nearest(name, known)[:10]
+    listed = sorted(known, key=lambda one: one not in nearest)
+    return f"no column '{name}'{needed}{did_you_mean(name, known)} {_those(listed)}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Known names, the name most like the unknown one first."""
+    return sorted(known, key=lambda other: _likeness(name, other), reverse=True)
+
+
+def _likeness(name: str, other: str) -> float:
+    import difflib  # noqa: PLC0415 - for an error alone
+
+    ratio = difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+    is_part = len(name) > 1 and name.lower() in other.lower()
+    return max(ratio, 0.6) if is_part else ratio
+
+
+def _those(names: Collection[str]) -> str:
+    return f"The columns are {few(names)}." if names else "There are no columns."
+
+
+_DEFAULT_NAMES: Mapping[str, str] = {"gold": defaults.GOLD, "pred": defaults.PRED}
+_IN_WORDS: Mapping[str, str] = {"gold": "the true label", "pred": "the predicted label"}
+
+
+def missing_column(name: str, schema: pl.Schema, role: str) -> MissingColumn:
+    """The error for a column that a role needs."""
+    if _DEFAULT_NAMES.get(role) != name:
+        problem = no_column(name, schema, f" for {role}")
+        return MissingColumn(problem, role, schema, is_default=False)
+    columns = _those(schema)
+    if len(schema) > 10 and (labels := possible(schema)[:10]):
+        columns = (
+            f"Columns that may be labels, by name and dtype, are {quoted(labels)}, and "
+            f"{len(schema) - len(labels)} more are left out."
+        )
+    problem = f"no column '{name}' ({_IN_WORDS[role]}){did_you_mean(name, schema)} {columns}"
+    return MissingColumn(problem, role, schema, is_default=True)
+
+
+# Words in the name of a column, the surest first.
+_GOLD = (
+    {"gold", "true", "truth", "groundtruth", "ytrue", "actual", "actuals", "expected"},
+    {"label", "labels", "target", "targets"},
+    {"y", "class", "category", "reference", "annotation", "answer", "outcome", "ytest"},
+)
+_PRED = (
+    {"pred", "preds", "prediction", "predictions", "predicted", "predict", "ypred"},
+    {"yhat", "hat", "output", "guess", "estimate"},
+)
+# Last words of columns that describe a prediction and are no label.
+_NO_LABEL = {"id", "score", "scores", "prob", "probs", "proba", "probability", "probabilities"}
+_NO_LABEL |= {"confidence", "logit", "logits", "time", "timestamp", "ts", "at", "date", "version"}
+# Words in the names of integers and text that are seldom labels: amounts, dates, free text.
+_SELDOM = {"age", "count", "counts", "days", "hours", "minutes", "seconds", "number", "score"}
+_SELDOM |= {"date", "dob", "name", "text", "desc", "description", "comment", "url", "path"}
+_OF_FEW = (pl.Boolean, pl.Enum, pl.Categorical, pl.Int8, pl.UInt8)  # dtypes of few values
+# Options that name columns.
+_COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
+_UNKNOWN = "..."
+
+
+def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
+    """The columns that are probably `gold` and `pred`. Roles that are `known` are left out.
+
+    A role without a likely column has "...". `pred` is a list if several columns look alike.
+    """
+    given = [known[role] for role in _COLUMNS if role in known]
+    each = itertools.chain(*(one if isinstance(one, (list, tuple)) else [one] for one in given))
+    taken = {one for one in each if isinstance(one, str)}
+    free = [name for name in schema if name not in taken]
+    golds, preds = _golds(free), _preds(free)
+    first = next(iter(golds), _UNKNOWN)
+    if "pred" in known or "score" in known or defaults.PRED in schema:
+        return {"gold": first}
+    if "gold" in known or defaults.GOLD in schema:
+        gold = known.get("gold", defaults.GOLD)
+        return {"pred": _option(name for name in preds if _are_comparable(schema, gold, name))}
+    for gold in golds:
+        if fitting := [name for name in preds if _are_comparable(schema, gold, name)]:
+            return {"gold": gold, "pred": _option(fitting)}
+    return {"gold": first, "pred": _UNKNOWN if golds else _option(preds)}
+
+
+def possible(schema: pl.Schema) -> list[str]:
+    """The columns that may be labels, by name and dtype, the likeliest first: it is a guess."""
+    ranks = {name: _rank(name, dtype) for name, dtype in schema.items()}
+    return [name for rank in range(4) for name in schema if ranks[name] == rank]
+
+
+def _golds(names: Sequence[str]) -> list[str]:
+    """The names that look like gold, the likeliest first. `true_pred` is gold, `pred_label` not."""
+    surest = _with_words(names, _GOLD[0])
+    guesses = {name for words in _PRED for name in _with_words(names, words)}.difference(surest)
+    return [name for words in _GOLD for name in _with_words(names, words) if name not in guesses]
+
+
+def _preds(names: Sequence[str]) -> list[str]:
+    """The names that look like predictions: those with the surest words that occur."""
+    surest_gold = _with_words(names, _GOLD[0])  # such as "expected_output"
+    preds = next((found for words in _PRED if (found := _with_words(names, words))), [])
+    return [name for name in preds if name not in surest_gold]
+
+
+def _with_words(names: Sequence[str], wanted: set[str]) -> list[str]:
+    """The names with one of the wanted words. Names that end in a wanted word come first."""
+    found = [name for name in names if wanted.intersection(_words(name))]
+    return sorted(found, key=lambda name: [*_words(name)][-1] not in wanted)
+
+
+def _words(name: str) -> Iterator[str]:
+    """The words of a name, in `snake_case` or `camelCase`, and all of them as one."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)]
+    if words and words[-1] not in _NO_LABEL:
+        yield from [*words, "".join(words)]
+
+
+def _option(names: Iterable[str]) -> str | list[str]:
+    """The option of a call for these columns: a name, or a list of several."""
+    listed = [*names] or [_UNKNOWN]
+    return listed[0] if len(listed) == 1 else listed
+
+
+def _are_comparable(schema: pl.Schema, gold: object, pred: str) -> bool:
+    """Whether the labels of two columns can be equal: unknown, and so true, for an expression."""
+    if not isinstance(gold, str):
+        return True
+    try:
+        dtype_of_labels([(name, schema[name]) for name in (gold, pred)])
+    except pl.exceptions.SchemaError:
+        return False
+    return True
+
+
+def _rank(name: str, dtype: pl.DataType) -> int | None:
+    """How unlikely it is that a column has labels. None: it has other values, such as dates."""
+    kind = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+    if not (kind.is_integer() or kind in (pl.String, *_OF_FEW)):
+        return None
+    words = {*_words(name)}
+    if any(words & wanted for wanted in (*_GOLD, *_PRED)):
+        return 0
+    if kind in _OF_FEW:
+        return 1
+    if not words or words & _SELDOM:
+        return None
+    return 2 if kind.is_integer() else 3

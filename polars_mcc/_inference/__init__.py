@@ -1,1 +1,0 @@
-"""Pairs and classes → standard errors and intervals of scores, and of their differences."""

@@ -1,0 +1,184 @@
+"""Find every file in local folders and globs; what cannot be read is an error that names it.
+
+The standard library loses rows or does not end, in Python 3.10 to 3.13:
+
+- `glob.glob` and `Path.glob` leave out a folder that they cannot read, and say nothing.
+- `os.walk` takes a link to such a folder for a file.
+- `glob.glob` and `os.walk`, if they follow links, do not end where two links make a loop.
+- `Path.glob` does not follow links before Python 3.13.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from polars_mcc._inputs.formats import by_suffix
+from polars_mcc._inputs.paths_and_settings import is_url, partitions
+
+
+class FileSearch:
+    """A search for files. It follows links to folders."""
+
+    def __init__(self) -> None:
+        """Start with no link followed."""
+        self.links: set[str] = set()
+        """The links to folders that were found."""
+
+    def files(self, folder: str) -> list[str]:
+        """All files below a folder. A real folder is read once, even if links lead to it."""
+        root = os.path.normpath(folder)
+        below = self._below("" if root == os.curdir else root, lambda _: True, is_once=True)
+        files = [path for path, is_folder in below if not is_folder]
+        return sorted(files, key=lambda file: Path(file).parts)
+
+    def matches(self, pattern: str) -> list[str]:
+        """The files and folders that match a glob, with the rules of `glob.glob`."""
+        return sorted(path for path, _ in self._matches(pattern) if path)
+
+    def _matches(self, pattern: str) -> list[tuple[str, bool]]:
+        """The matches of a glob, and whether each may be a folder."""
+        if not glob.has_magic(pattern):
+            return [(pattern, True)] if not pattern or _is_there(pattern) else []
+        above, last = os.path.split(pattern)
+        folders = [path for path, may_be_folder in self._matches(above) if may_be_folder]
+        if last == "**":
+            below = (path for folder in folders for path in self._below(folder, _is_shown))
+            return [*((folder, True) for folder in folders), *below]
+        if glob.has_magic(last):
+            return [path for folder in folders for path in self._inside(folder, _is_like(last))]
+        paths = [_join(folder, last) for folder in folders]
+        return [(path, True) for path in paths if _is_there(path)]
+
+    def _below(
+        self, root: str, is_wanted: Callable[[str], bool], *, is_once: bool = False
+    ) -> Iterator[tuple[str, bool]]:
+        """The paths at any depth below a folder, and whether each is a folder."""
+        folders, walked = [root], list[str]()
+        seen: set[str] = set()
+        while folders:
+            folder = folders.pop()
+            if is_once and folder in self.links:
+                seen.update(map(canonical, walked))
+                walked.clear()
+                if canonical(folder) in seen:
+                    continue
+            walked.append(folder)
+            inside = self._inside(folder, is_wanted)
+            yield from inside
+            subfolders = [path for path, is_folder in inside if is_folder]
+            # Links come last: a real path tells more than the path of a link.
+            folders[:0] = [path for path in subfolders if path in self.links]
+            folders += [path for path in subfolders if path not in self.links]
+
+    def _inside(self, folder: str, is_wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
+        """The paths right in a folder whose names are wanted, and whether each is a folder."""
+        wanted: list[os.DirEntry[str]] = []
+        # A folder that was deleted meanwhile has no files. With the dot, a folder that may be
+        # listed but not entered is an error.
+        gone = suppress(FileNotFoundError, NotADirectoryError)
+        with naming(folder), gone, os.scandir(_join(folder, os.curdir)) as entries:
+            wanted += (entry for entry in entries if is_wanted(entry.name))
+        paths = ((_join(folder, entry.name), entry) for entry in wanted)
+        return [(path, self._is_folder(path, entry)) for path, entry in paths]
+
+    def _is_folder(self, path: str, entry: os.DirEntry[str]) -> bool:
+        if not entry.is_symlink():
+            return entry.is_dir()
+        try:
+            is_folder = stat.S_ISDIR(entry.stat().st_mode)
+        except OSError as error:
+            if by_suffix(path) is None and not entry.name.startswith((".", "_")):
+                raise refused(path, error) from error  # It may have been a folder of logs.
+            return False  # A log is an error when it is read.
+        if is_folder:
+            _check_no_loop(path)
+            self.links.add(path)
+        return is_folder
+
+
+def refused(path: str, error: OSError) -> OSError:
+    """An error that names a file or folder that the system cannot read, and says what to do."""
+    if isinstance(error, FileNotFoundError) and Path(path).is_symlink():
+        target = os.path.realpath(path)
+        msg = f"'{path}' is a broken link to '{target}'; restore the target, or delete the link"
+    else:
+        why = error.strerror or str(error).partition(" (os error")[0]
+        msg = f"'{path}' cannot be read ({why}); make it readable, or name only the other logs"
+    return type(error)(msg)
+
+
+def canonical(path: str) -> str:
+    """The real path of a file or folder; its own path if a link put it into another partition."""
+    own, real = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100 - thousands of inputs
+    end = "/" if os.path.isdir(path) else ""  # noqa: PTH112 - as above
+    return real if {*partitions(own + end)} <= {*partitions(real + end)} else own
+
+
+def absolute(path: str) -> str:
+    """The path from the root, with the folders `name=value` above the working directory."""
+    if is_url(path):
+        return path
+    goes_up = "/../" in path.lstrip("./")  # It may go up from the target of a link.
+    return os.path.realpath(path) if goes_up else os.path.abspath(path)  # noqa: PTH100
+
+
+def each_resolved(paths: Iterable[str], resolve: Callable[[str], str]) -> dict[str, str]:
+    """Resolve paths, by path. A folder of thousands of files is resolved once; URLs stay."""
+    of_folder = cache(resolve)
+    resolved = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        if is_url(path):
+            resolved[path] = path
+        elif not name or os.path.islink(path):  # noqa: PTH114 - as above
+            resolved[path] = resolve(path)
+        else:
+            resolved[path] = _join(of_folder(folder), name)
+    return resolved
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Turn errors of the system into errors that name a file or folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # It already has a message.
+            raise
+        raise refused(path, error) from error
+
+
+def _check_no_loop(link: str) -> None:
+    target = os.path.realpath(link)
+    if any(os.path.realpath(above) == target for above in Path(link).absolute().parents):
+        msg = f"'{link}' is a link to a folder that it is in, so it has no end; delete the link"
+        raise OSError(msg)
+
+
+def _is_there(path: str) -> bool:
+    with naming(path), suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(path)
+        return True
+    return False
+
+
+def _is_like(pattern: str) -> Callable[[str], bool]:
+    """A test whether a name matches a part of a glob."""
+    matches = re.compile(fnmatch.translate(pattern)).match
+    return lambda name: matches(name) is not None and (pattern[0] == "." or name[0] != ".")
+
+
+def _is_shown(name: str) -> bool:
+    return name[0] != "."
+
+
+def _join(folder: str, name: str) -> str:
+    return os.path.join(folder, name)  # noqa: PTH118 - thousands of inputs

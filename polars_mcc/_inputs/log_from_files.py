@@ -1,0 +1,249 @@
+"""A log as it is typed: find the files, read names and SQL as columns, describe the log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any, Literal
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Nulls
+from polars_mcc._base.message_parts import Words, in_shell, of_error, option, said
+from polars_mcc._base.visible_text import say
+from polars_mcc._counts.label_warnings import heard
+from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
+from polars_mcc._frame.columns import IntoColumn
+from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
+from polars_mcc._frame.log_options import Described
+from polars_mcc._frame.missing_column import missing_column
+from polars_mcc._inputs import read_files
+from polars_mcc._inputs.formats import CSV
+from polars_mcc._inputs.read_files import Logs
+from polars_mcc._inputs.sql_columns import TypedColumns, check_where, columns_in, where
+from polars_mcc._keys.any_key import IntoKey, Key, settled
+
+_COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """What the columns of a log mean, as it is typed. The command line shows these texts.
+
+    Attributes:
+        gold: The true label.
+        pred: The predicted label. Labels may be integers, floats, text, Booleans or dates, and gold
+            and pred are of one kind. The integers 0 and 1 may stand beside Booleans. NaN is
+            missing, as null is. If a row has several labels, both columns have lists. Without it:
+            the column "pred", or none if there is a score. Repeat --pred for several.
+        score: The model's score for the positive class, a number such as a probability. A larger
+            score means more positive. curve, best-threshold, calibration and metrics of scores,
+            such as roc_auc and brier, use it. Many distinct scores need memory: round them, as in
+            "round(p, 4)". Repeat --score for several.
+        positive: The positive label, for metrics of one class such as "tpr", and for scores. All
+            other labels are then negative. Other metrics do not change. Without it: True, if
+            labels are Boolean.
+        weight: The number of rows that a row stands for, a frequency: integer or float, not
+            negative. Without it: 1. A row whose weight is null is not scored.
+        sample_weight: The importance of a row, such as a survey weight or a class weight. The score
+            is the same as with --weight. The interval is wider, because a row of weight 10 is still
+            one row.
+        cluster: The column that groups dependent rows, such as the user id. Intervals then use the
+            differences between clusters, not between rows.
+        nulls: What to do with a null label. "drop": the row is not scored, and is counted in
+            `n_null`. "label": null is a class of its own, so an abstention is an error. Metrics of
+            scores always drop it.
+        zero_division: The score of a slice with one gold class or one predicted class, where R_K is
+            0/0: 0.0, NaN, or none for null. So are precision and F1 at 0/0; fdr and for are 1 minus
+            it. Rates of gold rows, such as "tpr" and "fpr", are null without them, and so is
+            "roc_auc".
+        portable: Count text in local Parquet files without the codes of the files, so that the
+            plan has only Polars' own expressions. The answers are the same. An interval or a test
+            is then an error: ask the counts for it.
+        filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
+        text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
+            values. Repeat --text for several.
+        null: A text that is null in all columns of a CSV file, such as NA. Without it: only empty
+            fields without quotes are null, and NA is a label like others. Repeat --null for
+            several.
+        separator: The character between the columns of a CSV file, such as ";" or tab. Without it:
+            a tab for .tsv, else the one of , ; | and tab that the first line has most of.
+    """
+
+    gold: str = defaults.GOLD
+    pred: list[str] | None = None
+    score: list[str] | None = None
+    positive: str | None = None
+    weight: str | None = None
+    sample_weight: str | None = None
+    cluster: str | None = None
+    nulls: Nulls = defaults.NULLS
+    zero_division: float | Literal["none"] = defaults.ZERO_DIVISION
+    portable: bool = False
+    filter: str | None = None
+    text: list[str] | None = None
+    null: list[str] | None = None
+    separator: str | None = None
+
+
+@dataclass(frozen=True)
+class TypedLog:
+    """A log as it is typed: the files, the options of the log, and the keys of the slices."""
+
+    inputs: Logs
+    options: LogOptions = field(default_factory=LogOptions)
+    by: Sequence[str] | None = None
+    of_options: Mapping[str, str | Sequence[str] | None] = field(default_factory=dict)
+    """The columns that other options of the command name, such as `within`."""
+    source: pl.LazyFrame | None = None
+    """Some of the rows. Without it: all rows of the files."""
+
+    def __post_init__(self) -> None:
+        """Read the files as the options say."""
+        text, null = self.options.text or (), self.options.null or ()
+        logs = self.inputs.read_as(text, null, self.options.separator)
+        object.__setattr__(self, "inputs", logs)
+
+    @cached_property
+    def _rows(self) -> pl.LazyFrame:
+        """The rows where the filter is true."""
+        rows = read_files.scan(self.inputs) if self.source is None else self.source
+        for name in self.options.text or ():
+            if name not in (schema := rows.collect_schema()):
+                raise missing_column(name, schema, "--text")
+        if (condition := self.options.filter) is not None:
+            check_where(condition, rows.collect_schema())
+        return where(rows, condition)
+
+    @cached_property
+    def _typed(self) -> TypedColumns:
+        """The keys and columns that are typed, all at once: some of them are computed by SQL."""
+        of_log = {name: getattr(self.options, name) for name in _COLUMNS}
+        return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+
+    @property
+    def keys(self) -> Sequence[IntoKey]:
+        """The keys of the slices."""
+        return self._typed.keys
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of `of_options`: one, or a list, or None."""
+        return {name: self._typed.columns[name] for name in self.of_options}
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows where the filter is true, with the columns that the command computes by SQL."""
+        return self._typed.rows
+
+    @property
+    def computed(self) -> Collection[str]:
+        """The columns that the command computes by SQL, which is their name."""
+        return self._typed.computed
+
+    @property
+    def compared_columns(self) -> list[list[IntoColumn]]:
+        """The columns whose values make classes, slices or clusters; the labels are one list."""
+        roles = self.log.roles
+        labels = [column for side in (roles.gold, roles.preds) if side for column in side.given]
+        schema, keys = self.rows.collect_schema(), settled(self.log, self.keys, unread=True)
+        made = [key.made(schema).columns if isinstance(key, Key) else [key] for key in keys]
+        given = (columns for columns in self.columns.values() if columns is not None)
+        named = (columns if isinstance(columns, list) else [columns] for columns in given)
+        clusters = roles.cluster.given if roles.cluster else ()
+        return [labels, *([column] for column in chain(clusters, *made, *named))]
+
+    @cached_property
+    def log(self) -> Described[pl.LazyFrame]:
+        """The log with its description, and with the columns that the command computes by SQL."""
+        columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMNS}
+        by_default = (None, defaults.GOLD, [defaults.PRED])
+        columns |= {
+            name: known
+            for name, known in self.inputs.described.items()
+            if getattr(self.options, name) in by_default
+        }
+        try:
+            log = Described(
+                self._typed.rows,
+                **columns,
+                nulls=self.options.nulls,
+                zero_division=or_none(self.options.zero_division),
+                portable=self.options.portable,
+            )
+        except pl.exceptions.SchemaError as error:
+            is_csv = self.inputs.format.name == CSV
+            if isinstance(error, LabelsDiffer):
+                for name in self.computed & error.codes.keys():  # It is called by its SQL.
+                    error.codes[name] = Words(error.codes[name], f"({name})")
+                is_computed = error.name in self.computed
+                if is_csv and not is_computed and is_text(error.other):
+                    # A number has lost its text: 01 is 1.
+                    error.engine = lambda column: option("text", column.name)
+            if not is_csv or "String" not in str(error):
+                raise
+            hint = "; if it is text because a word such as NA stands for no value, add --null NA"
+            raise pl.exceptions.SchemaError(said(of_error(error), Words("", hint))) from error
+        positive = self.options.positive
+        return log if positive is None else log(positive=as_label(log, "--positive", positive))
+
+    def collect(
+        self, about: str, query: Callable[[pl.LazyFrame], Any], *, is_lazy: bool = True
+    ) -> pl.DataFrame:
+        """Run a query; on a terminal, show a progress bar. A lazy one collects nothing itself."""
+        preds, condition = self.log.roles.preds, self.options.filter
+        by_default = (
+            [] if preds is None else [pred for pred in preds.given if isinstance(pred, str)]
+        )
+        of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
+        read = [*self._typed.read, *by_default, *of_filter]
+        read_files.check_same(self.inputs, read)
+        progress = progress_bar(self.inputs, condition, of_filter, about)
+        with read_files.named_if_corrupt(self.inputs, read), heard() as sentences, progress as bar:
+            rows = self._typed.rows
+            if bar is None:
+                answer: pl.DataFrame = query(rows).lazy().collect()
+            else:
+                answer = (collect_lazy if is_lazy else collect)(rows, query, bar)
+        for sentence in sentences:
+            say(in_shell(sentence))
+        return answer
+
+
+@contextmanager
+def progress_bar(
+    logs: Logs, condition: str | None = None, columns: Sequence[str] = (), title: str = ""
+) -> Iterator[ProgressBar | None]:
+    """A progress bar of a filtered log on the standard error; None if it is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - it is optional
+
+    rows = read_files.rows_of_files(logs, condition, columns)
+    with closing(ProgressBar(rows, title=title, console=Console(stderr=True))) as bar:
+        yield bar
+
+
+def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
+    """A value, or None for the word `none`."""
+    return None if value == "none" else value
+
+
+def as_label(log: Described[pl.LazyFrame], flag: str, text: str) -> object:
+    """Convert typed text to a label, in the dtype of the labels."""
+    dtype = log.roles.label_dtype
+    label = from_text(text, dtype)
+    if label is None:
+        name = log.roles.gold.name
+        as_in = {pl.Boolean: " (true or false)", pl.Date: ", as in 2026-03-01"}
+        as_in |= {pl.Datetime: ", as in '2026-03-01 12:00'", pl.Time: ", as in 12:00"}
+        example = as_in.get(dtype.base_type(), "")
+        msg = f"{flag} {text!r} is not a label: column '{name}' (gold) is {dtype}{example}"
+        raise ValueError(msg)
+    return label

@@ -1,0 +1,426 @@
+"""The inputs of the command line: find logs, check them, scan them as one frame."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain, filterfalse
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._base.unstable_polars import parquet_files
+from polars_mcc._inputs.buckets_and_credentials import before_pattern, listing, looked_up
+from polars_mcc._inputs.find_files import FileSearch, absolute, canonical, each_resolved, naming
+from polars_mcc._inputs.formats import CSV, NDJSON, PARQUET, STORE, LogFormat, by_suffix, format_of
+from polars_mcc._inputs.paths_and_settings import (
+    Options,
+    as_dict,
+    is_url,
+    partition_columns,
+    partitions,
+)
+from polars_mcc._inputs.sql_columns import where
+from polars_mcc._inputs.standard_input import STDIN, piped, reading
+from polars_mcc._store.delta_table import Input, opened
+from polars_mcc._store.stored_columns import as_described
+
+
+@dataclass(frozen=True)
+class Logs:
+    """The files of one format that a user named, and hidden files in the named folders.
+
+    A Delta table, an Iceberg table or a store of counts is one entry, its folder: to read all files
+    in the folder would be wrong.
+    """
+
+    typed: Sequence[str]
+    """The paths, globs and folders that the user named."""
+    canonical: Mapping[str, str]
+    """The real path of each file."""
+    files: Sequence[str]
+    format: LogFormat
+    hidden: Sequence[str] = ()
+    """Hidden files in the named folders that may be logs."""
+    options: Options | None = None
+    listed: Mapping[str, Input] = field(default_factory=dict)
+    """Objects in a bucket, with size and version."""
+    links: Sequence[str] = ()
+    """Links to folders that were followed."""
+
+    @cached_property
+    def schemas(self) -> dict[str, pl.Schema]:
+        """The schema of each local file."""
+        return {file: self._schema(file) for file in self.files if not is_url(file)}
+
+    def _schema(self, file: str) -> pl.Schema:
+        with reading(file, self.format.name):
+            if self.format is not PARQUET:
+                return self.scan_one(file).collect_schema()
+            options = as_dict(self.options)
+            rows = pl.scan_parquet(
+                file, glob=False, hive_partitioning=False, storage_options=options
+            )
+            return rows.collect_schema()
+
+    def scan_one(self, file: str) -> pl.LazyFrame:
+        """Scan one of the files with the reader of its format."""
+        is_found = self.format.is_folder is None and (not is_url(file) or file in self.listed)
+        name = glob.escape(file) if is_found else file
+        return self.format.scan(name, storage_options=self.options)
+
+    def read_as(
+        self, text: Sequence[str] = (), null: Sequence[str] = (), separator: str | None = None
+    ) -> Logs:
+        """The same files, if they are CSV: with columns of text, texts that are null, a separator.
+
+        Raises:
+            ValueError: They are not CSV, and an option is given; the separator is no character.
+        """
+        typed = None if separator is None else _one(separator)
+        given = {"text": (*text,), "null": (*null,), "separator": typed}
+        given = {name: value for name, value in given.items() if value}
+        if given and self.format.name != CSV:
+            msg = f"--{next(iter(given))} is for CSV files, but the log is {self.format.name}"
+            raise ValueError(msg)
+        log_format = (
+            replace(self.format, scan=partial(self.format.scan, **given)) if given else self.format
+        )
+        return replace(self, format=log_format)
+
+    @cached_property
+    def described(self) -> Mapping[str, Any]:
+        """The description that a store of counts has of itself; empty for other logs."""
+        if self.format.name != STORE:
+            return {}
+        known = [as_described(opened(store, self.options).about) for store in self.files]
+        if any(about != known[0] for about in known):
+            msg = "the stores have counts of different columns; score each store on its own"
+            raise ValueError(msg)
+        return known[0]
+
+    def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
+        """The dtypes of the columns of folders, for all files that are in such folders."""
+        named = {file: partition_columns(absolute(file)) for file in self.files if columns}
+        files = [file for file, names in named.items() if names == [*columns]]
+        schema = scan(replace(self, files=files)).collect_schema() if files else pl.Schema()
+        return pl.Schema({name: schema[name] for name in columns if name in schema})
+
+    @cached_property
+    def partitions(self) -> set[str]:
+        """The columns that folders `name=value` of all Parquet files make.
+
+        Folders above what the user named make none that a file has itself: the file is meant.
+        """
+        above = self._columns_of_folders - self._common(map(self._below, self.files))
+        return self._columns_of_folders - (above & self._columns_of_files if above else set())
+
+    @cached_property
+    def not_from_folders(self) -> set[str]:
+        """The columns that files have themselves, although folders above them have their names."""
+        return self._columns_of_folders - self.partitions
+
+    @cached_property
+    def _columns_of_folders(self) -> set[str]:
+        has_folders = self.format is PARQUET and self.files
+        return self._common(map(absolute, self.files)) if has_folders else set()
+
+    @property
+    def _columns_of_files(self) -> set[str]:
+        """The columns of local files, and of the first object: to ask each takes long."""
+        urls = [file for file in self.files if is_url(file)][:1]
+        return {*chain(*self.schemas.values(), *map(self._schema, urls))}
+
+    def _below(self, file: str) -> str:
+        """The path of a file below the folder or glob that the user named."""
+        path = absolute(file)
+        roots = (f"{absolute(root(typed)).rstrip('/')}/" for typed in self.typed)
+        lengths = (len(above) for above in roots if path.startswith(above))
+        return path[min(lengths, default=len(path)) :]
+
+    @staticmethod
+    def _common(paths: Iterable[str]) -> set[str]:
+        return set.intersection(*({*partition_columns(path)} for path in paths))
+
+
+def root(path: str) -> str:
+    """A path, or the folder that all matches of a glob are in."""
+    is_named = os.path.exists(path)  # noqa: PTH110 - it may be a URL
+    return path if is_named else before_pattern(path) or path
+
+
+def _one(separator: str) -> str:
+    r"""A separator as it is typed; \\t and tab are a tab."""
+    character = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
+    if len(character.encode()) != 1:
+        msg = f"--separator is one character, such as ';' or tab, got {separator!r}"
+        raise ValueError(msg)
+    return character
+
+
+def find(
+    paths: Sequence[str], options: Options | None = None, *, may_be_gone: bool = False
+) -> Logs:
+    """Find the files of paths, globs and folders, each file once.
+
+    A path has matches: itself, or those of a glob. A match is a file, a table, or a folder, of
+    which `_inside` takes the files of one format. All files must be of one format.
+
+    Links to folders are followed; a loop of links, or a folder that cannot be read, is an error.
+    Globs and folders in object storage are listed here; without obstore, Polars expands them.
+    With `may_be_gone`, a path without files is no error.
+    """
+    if not paths:
+        msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
+        raise ValueError(msg)
+    if STDIN in paths:
+        if list(paths) != [STDIN]:
+            msg = "the standard input (-) cannot be combined with other logs; pass it alone"
+            raise ValueError(msg)
+        return Logs(paths, _each_once(paths), [STDIN], piped())
+    local, formats = FileSearch(), dict[str, LogFormat]()
+    hidden, listed = list[str](), dict[str, Input]()
+    paths = [path.removeprefix("file://") for path in paths]
+    for path in paths:
+        is_found = may_be_gone
+        is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
+        for match in [path] if is_one else filterfalse(_is_no_log, local.matches(path)):
+            with naming(match):
+                log_format = format_of(match, options)
+            if log_format is None:
+                objects = _objects(match, options) if is_url(match) else {}
+                listed |= objects
+                logs, hidden_here = _inside(
+                    match, [*objects] if is_url(match) else local.files(match)
+                )
+                hidden += hidden_here
+            else:
+                logs = {match: log_format}
+            formats |= logs
+            is_found |= bool(logs)
+        if not is_found:
+            raise _nothing_at(path)
+    format_of_all = _the_one(formats)
+    _check_names(file for file, log_format in formats.items() if log_format.is_folder is None)
+    real, links = _each_once(formats), sorted(local.links)
+    rest = [*_each_once(hidden)]
+    return Logs(paths, real, [*real], format_of_all, rest, options, listed, links)
+
+
+def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFormat], list[str]]:
+    """The logs of a folder, all of one format; and hidden files that may be logs.
+
+    Hidden files, and files that are known to be no logs, are passed over. Any other file may be a
+    log, so it is an error: a folder is read whole or not at all.
+    """
+    is_there = is_url(folder)
+    root = (before_pattern(folder) or folder).rstrip("/") if is_there else os.path.normpath(folder)
+    inside = {path: path.removeprefix("" if root == os.curdir else root) for path in paths}
+    hidden = [path for path in paths if any(map(_is_hidden, inside[path].split("/")))]
+    passed = {*hidden, *filter(_is_no_log, paths)}
+    files = [path for path in paths if path not in passed]
+    formats: dict[str, LogFormat] = {}
+    for file in files:
+        if (log_format := by_suffix(file)) is None:
+            msg = (
+                f"'{file}' in folder '{folder}' is not known to be a log, by the end of its name; "
+                "pass a quoted glob for the logs, or move it"
+            )
+            raise ValueError(msg)
+        formats[file] = log_format
+    names = sorted({log_format.name for log_format in formats.values()})
+    if len(names) > 1:
+        msg = (
+            f"folder '{folder}' has {' and '.join(names)} files; pass a quoted glob for one format"
+        )
+        raise ValueError(msg)
+    return formats, [path for path in hidden if by_suffix(path) is not None]
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file or folder belongs to other tools. `_day=1` is a partition."""
+    return name.startswith((".", "_")) and "=" not in name
+
+
+def _is_no_log(path: str) -> bool:
+    """Whether a file is known to be no log: a README, a checksum, or hidden and of no format."""
+    name = path.rpartition("/")[2]
+    is_told = _is_hidden(name) or re.fullmatch(r"README(\.\w+)?|.*\.crc", name, re.IGNORECASE)
+    return bool(is_told) and by_suffix(name) is None
+
+
+def _nothing_at(path: str) -> FileNotFoundError:
+    is_folder = Path(path).is_dir() or path.endswith("/")
+    what = "no .parquet file in folder" if is_folder else "no file"
+    is_word = path.isidentifier() and not is_folder
+    hint = " to give an option several values, repeat it, as in --by a --by b;" if is_word else ""
+    log = "a file, a folder, a quoted glob, or a store of counts"
+    return FileNotFoundError(f"{what} '{path}';{hint} a log is {log}")
+
+
+def _the_one(formats: Mapping[str, LogFormat]) -> LogFormat:
+    """The format that all files have."""
+    by_name = {log_format.name: log_format for log_format in formats.values()}
+    if len(by_name) > 1:
+        names = " and ".join(sorted(by_name))
+        msg = f"cannot read {names} as one log; score each on its own"
+        raise ValueError(msg)
+    return next(iter(by_name.values()), PARQUET)
+
+
+def scan(
+    logs: Logs, paths: str | None = None, hive_schema: pl.Schema | None = None
+) -> pl.LazyFrame:
+    """Scan files of one format as one log.
+
+    Only for Parquet: `paths` names a column for the file, `hive_schema` has the dtypes of the
+    columns of folders.
+    """
+    logs.schemas  # noqa: B018 - raises an error that names an unreadable file
+    if logs.format is not PARQUET:
+        return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
+    unlisted = [file for file in logs.files if is_url(file) and file not in logs.listed]
+    is_expanded = any(file.endswith("/") or before_pattern(file) for file in unlisted)
+    scanned = partial(
+        parquet_files,
+        [*map(absolute, logs.files)],
+        storage_options=as_dict(logs.options),
+        include_file_paths=paths,
+        extra_columns="ignore",
+        # If the row group statistics of a file were wrong, a filter would lose rows.
+        use_statistics=False,
+        glob=bool(unlisted),
+    )
+    if not (logs.partitions or is_expanded):
+        return scanned(hive_partitioning=False, hive_schema=None)
+    rows = scanned(hive_partitioning=True, hive_schema=hive_schema or None)
+    if not logs.not_from_folders:
+        return rows
+    own = scanned(hive_partitioning=False, hive_schema=None).select(
+        cs.by_name(logs.not_from_folders)
+    )
+    return pl.concat([rows.drop(logs.not_from_folders), own], how="horizontal")
+
+
+def check_same(logs: Logs, columns: Iterable[str]) -> None:
+    """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
+    for column in dict.fromkeys(columns):
+        having = {file: read[column] for file, read in logs.schemas.items() if column in read}
+        if column in logs.partitions or not having:
+            continue  # Missing everywhere: the query raises, with the nearest name.
+        first, dtype = min(having.items(), key=lambda file_dtype: file_dtype[1] == pl.Null)
+        for file in logs.schemas:
+            if file not in having:
+                msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
+                raise pl.exceptions.SchemaError(msg)
+            if having[file] != dtype and not _is_widened(logs, having[file], dtype):
+                as_text = f"read it as text with --text {shlex.quote(column)}"
+                nothing = "add --null NA if a word such as NA stands for no value, "
+                way_out = (
+                    f"{nothing}{as_text}" if logs.format.name == CSV else "write it with one dtype"
+                )
+                for empty in (file, first):  # A CSV with a header alone is all text.
+                    if logs.scan_one(empty).head(1).collect().is_empty():
+                        msg = f"'{empty}' has no rows, so its dtypes are not known; leave it out"
+                        raise pl.exceptions.SchemaError(msg)
+                msg = (
+                    f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
+                    f"{way_out}, or score them apart"
+                )
+                raise pl.exceptions.SchemaError(msg)
+
+
+def _is_widened(logs: Logs, own: pl.DataType, other: pl.DataType) -> bool:
+    """Whether Polars guessed dtypes from values, and both are numbers, or one has no value."""
+    is_guessed = logs.format.name in {CSV, NDJSON}
+    return is_guessed and (own == pl.Null or (own.is_numeric() and other.is_numeric()))
+
+
+def rows_of_files(
+    logs: Logs, condition: str | None = None, columns: Collection[str] = ()
+) -> list[int | None]:
+    """Count the rows of each file after a filter, from footers and folder names; else None.
+
+    A filter is possible only on partition columns. `columns` are the columns that the filter uses.
+    """
+    is_remote = any(map(is_url, logs.files))
+    is_told = condition is None or logs.partitions.issuperset(columns)
+    if logs.format.name not in {"Parquet", "IPC"} or is_remote or not is_told:
+        return [None] * len(logs.files)
+    kept = [where(scan(replace(logs, files=[file])), condition) for file in logs.files]
+    return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
+
+
+@contextmanager
+def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
+    """If a scan fails, raise an error that names the first file with unreadable `columns`."""
+    try:
+        yield
+    except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
+        for file in logs.files:
+            rows = scan(replace(logs, files=[file]))
+            with reading(file, logs.format.name):
+                rows.select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
+        raise
+
+
+def _objects(url: str, options: Options | None) -> dict[str, Input]:
+    """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
+    if by_suffix(url) is not None and (named := looked_up(url, options)) is not None:
+        return {named.path: named}
+    folder = before_pattern(url)
+    if folder is None:
+        return {entry.path: entry for entry in listing(url, options)}
+    is_match = re.compile(_as_regex(url)).fullmatch
+    return {entry.path: entry for entry in listing(folder, options) if is_match(entry.path)}
+
+
+def _as_regex(pattern: str) -> str:
+    """Convert a glob to a regular expression: ** matches any depth of folders, * no slash."""
+    of_parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]*\])", pattern)
+    is_set = re.compile(r"\[.*\]").fullmatch
+    texts = (part.replace("[!", "[^") if is_set(part) else re.escape(part) for part in parts)
+    return "".join(of_parts.get(part, text) for part, text in zip(parts, texts, strict=True))
+
+
+def _check_names(files: Iterable[str]) -> None:
+    """Raise a ValueError if files are part of a Delta table, or if a name is not UTF-8."""
+    folders: dict[str, None] = {}
+    for file in files:
+        if re.search(r"[\ud800-\udfff]", file):  # They stand for bytes that are not UTF-8.
+            msg = f"the name of {file!r} is not UTF-8; rename the file"
+            raise ValueError(msg)
+        if not is_url(file):
+            folders[file.rpartition("/")[0] or "."] = None
+    for folder in folders:
+        table = re.sub(r"(/[^/=]+=[^/]*)+$", "", folder)
+        if Path(table, "_delta_log").is_dir():
+            msg = (
+                f"'{table}' is a Delta table; pass this folder, not its files: some of them are no "
+                "longer valid"
+            )
+            raise ValueError(msg)
+
+
+def _each_once(files: Collection[str]) -> dict[str, str]:
+    """One name of each file, its real path if this is one of the names; by name, the real path.
+
+    The same file in another partition is another log: it has another value of the partition.
+    """
+    name_of: dict[tuple[str, frozenset[str]], str] = {}
+    paths, real = each_resolved(files, canonical), each_resolved(files, os.path.realpath)
+    for file, path in paths.items():
+        same = real[file], frozenset(partitions(path))
+        is_real = os.path.abspath(file) == real[file]  # noqa: PTH100 - thousands of inputs
+        if same not in name_of or is_real:
+            name_of[same] = file
+    return {file: paths[file] for file in name_of.values()}

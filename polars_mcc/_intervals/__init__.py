@@ -1,0 +1,1 @@
+"""Standard errors and intervals of one score, in arrays."""

@@ -1,0 +1,168 @@
+"""Pairs and classes → standard errors and intervals of the scores of each class.
+
+A row moves the score of a class by its gold label, by its prediction, or by both. A row with other
+labels moves it only through the mean, which is subtracted from every influence. So four kinds of
+rows give the variance, without a sum over classes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals.count_arrays import Classes, CountedCells, Draws
+from polars_mcc._intervals.interval_methods import Sampling, interval
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
+from polars_mcc._intervals.smoothed_tables import OBSERVED, tables_of
+from polars_mcc._intervals.variance_and_clusters import (
+    Influence,
+    columns_of_classes,
+    smoothed_tables,
+)
+from polars_mcc._metrics.derivatives import Column
+from polars_mcc._metrics.one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
+from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
+
+
+class _Gradient(NamedTuple):
+    """How far a row moves the score of each class: (tables, classes).
+
+    By the gold label, by the prediction, by both, and by the mean of all rows.
+    """
+
+    gold: Floats
+    pred: Floats
+    both: Floats
+    mean: Floats
+
+
+def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptions) -> pl.DataFrame:
+    """The standard errors and limits of the scores of each class, a row per slice and class.
+
+    `counts` are pairs, split by cluster if the log has clusters.
+    """
+    slices = counts.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
+    cells = CountedCells.of(log, counts, slices)
+    arrays, placed = Classes.of(cells.pairs, cells.labels, np.zeros(len(cells.labels)))
+    draws, order = cells.draws(slices.height, placed.slices[cells.pair])
+    pair = cells.pair[order]
+    rows = arrays.rows
+    sampling = Sampling(
+        rows.spread(draws.effective),
+        None if draws.n_clusters is None else rows.spread(draws.n_clusters),
+        log.is_frequency,
+    )
+    answers: list[pl.Series] = []
+    with np.errstate(all="ignore"):
+        tables = tables_of(arrays, placed, None)
+        col, _ = columns_of_classes(arrays, [table for table, _ in tables], [], None)
+        margins = [col("support"), col("predicted"), col("hits")]
+        s = rows.spread(arrays.s)
+        names = ("support", "predicted", "hits", "fn", "fp", "tn")
+        t, p, c, fn, fp, tn = (col(name).value / s for name in names)
+        by_class = _ByClass.of(draws, placed.gold[pair], placed.pred[pair], len(arrays.t))
+        seen: dict[str, Between] = {}
+        if log.zero_division == 0:
+            seen = of_each_class(arrays, draws, placed.gold[pair], ci=options.ci)
+        for name, score in TwoByTwo.of_floats(col).scores(None).items():
+            assert isinstance(score, Column)  # noqa: S101 - it is of arrays
+            gold, pred, both = (part * s for part in score.gradient(*margins, each_row=True))
+            mean = t * gold + p * pred + c * both
+            gradient = _Gradient(gold, pred, both, mean)
+            phi_phi = (
+                c * (gold + pred + both - mean) ** 2
+                + fn * (gold - mean) ** 2
+                + fp * (pred - mean) ** 2
+                + tn * mean**2
+            )
+            smoothed = smoothed_tables(CLASS_GIVEN.get(name), is_pooled=False)
+            facts = Influence.of(score.value, CLASS_RANGES[name], phi_phi, smoothed)
+            if log.is_frequency and not log.has_clusters:
+                variance = facts.phi_phi / s
+            else:
+                observed = _Gradient(*(part[OBSERVED] for part in gradient))
+                variance = by_class.squares(observed, draws, rows.of_row) / s**2
+            limits = interval(facts.value, facts, variance, sampling, options)
+            if name in seen:
+                is_exact = name in CLASS_GIVEN or options.method != "score"
+                known = np.nan_to_num(facts.value)
+                limits = limits.reaching(known, seen[name], facts, is_exact=is_exact)
+            answers += limits.columns(name)
+    keys = slices[rows.of_row].select(log.slice) if log.slice else pl.DataFrame()
+    answer = pl.concat([keys, arrays.labels], how="horizontal")
+    return answer.with_columns(*sampling.columns(), *answers)
+
+
+class _ByClass(NamedTuple):
+    """The rows of a draw that have a label of a class, as gold or as predicted.
+
+    Each row of a cell counts for its gold class, and a miss for its predicted class too: `cell` is
+    its place in the draws, and `of_class` its class. The rows of a draw and a class follow each
+    other; `starts` has the first.
+    """
+
+    cell: Ints
+    gold: Ints
+    pred: Ints
+    of_class: Ints
+    is_of_gold: Ints
+    starts: Ints
+    number: int
+
+    @classmethod
+    def of(cls, draws: Draws, gold: Ints, pred: Ints, number: int) -> _ByClass:
+        """Sort the sides of the cells of draws by their class and their draw."""
+        [misses] = np.nonzero(gold != pred)
+        cell = np.concatenate([np.arange(len(gold)), misses])
+        of_class = np.concatenate([gold, pred[misses]]).astype(np.int64)
+        is_of_gold = np.arange(len(cell)) < len(gold)
+        of_draw = draws.of_cell[cell]
+        order = np.lexsort([of_draw, of_class])
+        cell, of_class, is_of_gold = cell[order], of_class[order], is_of_gold[order]
+        is_new = np.diff(np.stack([of_class, of_draw[order]]), prepend=-1).any(axis=0)
+        sides = gold[cell], pred[cell], of_class, is_of_gold
+        return cls(cell, *sides, np.flatnonzero(is_new), number)
+
+    def squares(self, gradient: _Gradient, draws: Draws, slices: Ints) -> Floats:
+        """The sum of squares of how far each draw moves the score of each class: (classes,).
+
+        In a draw of n rows, x is the sum over the rows with the label of how far each moves the
+        score. With the mean m, the draw moves the score by x - m·n. A draw without the label has
+        x = 0, and adds (m·n)².
+        """
+        gold, pred = self.gold, self.pred
+        of_gold = gradient.gold[gold] + np.where(
+            gold == pred, gradient.pred[gold] + gradient.both[gold], 0.0
+        )
+        x, of_class = np.where(self.is_of_gold, of_gold, gradient.pred[pred]), self.of_class
+        if draws.starts is None or not len(x):
+            each, of_each, sizes = draws.squares, draws.slices, draws.squares[self.cell]
+            squares = sizes * (x - gradient.mean[of_class]) ** 2
+        else:
+            of_class, n = of_class[self.starts], draws.size_of_cell
+            each, of_each = n[draws.starts] ** 2, draws.slices[draws.starts]
+            n = n[self.cell][self.starts]
+            x = np.add.reduceat(draws.n[self.cell] * x, self.starts)
+            squares, sizes = (x - gradient.mean[of_class] * n) ** 2, n**2
+        with_label = added_up(squares, of_class, self.number)
+        # A difference of two sums, but the mean may be large where it is small. Multiples of `unit`
+        # add up exactly; the parts below `unit` are added up apart.
+        exponents = np.frexp(added_up(each, of_each, draws.number))[1]
+        unit = np.ldexp(1.0, np.maximum(exponents - 52, -1022))
+        others = np.zeros(self.number)
+        for sizes_part, each_part in zip(
+            _parted(sizes, unit[slices][of_class]), _parted(each, unit[of_each]), strict=True
+        ):
+            total = added_up(each_part, of_each, draws.number)
+            others += total[slices] - added_up(sizes_part, of_class, self.number)
+        return with_label + gradient.mean**2 * np.clip(others, 0, None)
+
+
+def _parted(values: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """Numbers as multiples of a unit, and what is left."""
+    multiples = np.rint(values / unit) * unit
+    return multiples, values - multiples

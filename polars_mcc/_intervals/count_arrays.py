@@ -1,0 +1,323 @@
+"""Counted pairs → arrays: the pairs and the classes of each slice, and independent draws.
+
+A slice is a number: the place of its row in the frame of scores. A label is a code: its place among
+all labels, sorted. A class is a label that occurs in a slice: a place in `Classes`. Rows are sorted
+by slice and label, so sums of floats are equal in each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._counts.class_counts import is_scored
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, places_in
+
+
+class Counted(NamedTuple):
+    """Counted pairs of so many slices, sorted by slice, gold and pred: arrays (pairs,).
+
+    `gold` and `pred` are the codes of labels, or the places of classes: then -1 is a class that the
+    slice does not have. `squares` are the sums of squared sample weights; without such weights, n.
+    """
+
+    number: int
+    slices: Ints
+    gold: Ints
+    pred: Ints
+    n: Floats | Ints
+    """Integers, if the weights are."""
+    squares: Floats | Ints
+
+    @classmethod
+    def of_rows(  # noqa: PLR0917 - the fields
+        cls, number: int, slices: Ints, gold: Ints, pred: Ints, n: Ints, squares: Ints
+    ) -> tuple[Counted, Ints]:
+        """Add up equal pairs of rows, in their order; and the place of the pair of each row."""
+        order = np.lexsort([pred, gold, slices])
+        keys = np.stack([slices, gold, pred]).astype(np.int64)[:, order]
+        is_new = np.diff(keys, prepend=-1).any(axis=0)
+        pair = np.empty(len(order), np.int64)
+        pair[order] = np.cumsum(is_new) - 1
+        sums = (added_up(weights, pair, int(is_new.sum())) for weights in (n, squares))
+        return cls(number, *keys[:, is_new], *sums), pair
+
+    @property
+    def rows(self) -> Segments:
+        """Which pairs belong to which slice."""
+        return Segments.of(self.slices, self.number)
+
+    @property
+    def per_weight(self) -> Floats:
+        """How many rows a weight of 1 stands for, in each slice."""
+        n, squares = (added_up(x, self.slices, self.number) for x in (self.n, self.squares))
+        return n / squares
+
+
+class CountedCells(NamedTuple):
+    """The scored rows of a frame of counts, sorted by slice, cluster and pair: arrays (cells,).
+
+    A pair has a cell per cluster. If two models are compared, it has a cell per label of the other.
+    """
+
+    labels: pl.Series
+    """All labels of both sides, sorted; in a log of scores: all scores, and 0 and 1."""
+    pairs: Counted
+    pair: Ints
+    """The place of the pair of each cell."""
+    row: Ints
+    """The place of each cell in the frame."""
+    n: Floats
+    squares: Floats
+    cluster: Ints | None
+
+    @classmethod
+    def of(cls, log: SlicedLog, counts: pl.DataFrame, slices: pl.DataFrame) -> CountedCells:
+        """The cells of a frame. The number of a slice is its place in `slices`."""
+        rows = counts.with_row_index("row").filter(is_scored(log) & (pl.col("n") > 0))
+        if log.slice:
+            numbers = slices.select(log.slice).with_row_index("number")
+            rows = rows.join(numbers, on=log.slice, nulls_equal=True)
+        else:
+            rows = rows.with_columns(number=pl.lit(0, pl.UInt32))
+        if log.has_clusters:
+            is_new = pl.col("cluster").ne_missing(pl.col("cluster").shift())
+            rows = rows.sort("cluster").with_columns(cluster=is_new.cum_sum().cast(pl.Int64))
+        is_positive, dtype = rows["gold"], log.label_dtype
+        if log.is_of_scores:
+            is_positive, dtype = is_positive.cast(pl.Int8), log.pred_dtype
+        labels, gold, pred = labels_and_codes(is_positive.cast(dtype), rows["pred"].cast(dtype))
+        names = ("row", "number", *(["cluster"] if log.has_clusters else []))
+        row, number, *cluster = (rows[name].cast(pl.Int64).to_numpy() for name in names)
+        n = rows["n"].to_numpy()
+        squares = n if log.is_frequency else rows["squares"].to_numpy()
+        order = np.lexsort([row, pred, gold, *cluster, number])
+        arrays = (array[order] for array in (number, gold, pred, n, squares, row, *cluster))
+        number, gold, pred, n, squares, row, *cluster = arrays
+        pairs, pair = Counted.of_rows(slices.height, number, gold, pred, n, squares)
+        n, squares = (x.astype(np.float64) for x in (n, squares))
+        return cls(labels, pairs, pair, row, n, squares, cluster[0] if cluster else None)
+
+    def draws(self, number: int, slices: Ints) -> tuple[Draws, Ints]:
+        """The draws of cells, if the cells are of other slices; -1 is none. And their places."""
+        cluster = np.zeros(len(slices), np.int64) if self.cluster is None else self.cluster
+        order = np.lexsort([self.row, self.pair, cluster, slices])
+        order = order[slices[order] >= 0]
+        slices, n, squares = slices[order], self.n[order], self.squares[order]
+        if self.cluster is None:
+            return Draws(number, slices, n, squares, None), order
+        is_new = np.diff(np.stack([slices, cluster[order]]), prepend=-1).any(axis=0)
+        return Draws(number, slices, n, n, np.flatnonzero(is_new)), order
+
+
+def labels_and_codes(gold: pl.Series, pred: pl.Series) -> tuple[pl.Series, Ints, Ints]:
+    """All labels of both sides, sorted, nulls first; and the place of each label of both sides."""
+    both = pl.concat(side.alias("label") for side in (gold, pred))
+    labels = both.unique().sort()
+    ranks = both.rank("dense").cast(pl.Int64) - (0 if labels.null_count() else 1)
+    codes, others = np.split(ranks.fill_null(0).to_numpy(), 2)
+    return labels, codes, others
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The labels that occur in each slice, sorted. An array has a number per class: (classes,).
+
+    `codes` are places in `every`, all labels of the log, sorted. `t` counts the gold rows of a
+    class, `p` the predicted rows, `c` the hits; `fn`, `fp` and `tn` are the misses of the class,
+    the false alarms, and all other rows. `is_positive` is 1 for the positive class.
+    """
+
+    every: pl.Series
+    rows: Segments
+    codes: Ints
+    t: Floats
+    p: Floats
+    c: Floats
+    fn: Floats
+    fp: Floats
+    tn: Floats
+    is_positive: Floats
+
+    @classmethod
+    def of(cls, pairs: Counted, labels: pl.Series, is_positive: Floats) -> tuple[Classes, Counted]:
+        """The classes of coded pairs; and the pairs with places of classes, in floats.
+
+        `is_positive` is of labels.
+        """
+        k = max(len(labels), 1)
+        sides = [pairs.slices.astype(np.int64) * k + codes for codes in (pairs.gold, pairs.pred)]
+        ids, places = np.unique(np.concatenate(sides), return_inverse=True)
+        gold, pred = np.split(places, 2)
+        is_hit, number, n = gold == pred, len(ids), pairs.n
+        hits, misses = n * is_hit, n * ~is_hit
+        t, p, c, fn, fp = (
+            added_up(rows, side, number).astype(np.float64)
+            for rows, side in ((n, gold), (n, pred), (hits, gold), (misses, gold), (misses, pred))
+        )
+        # A difference of floats may be wrong in its first digit. So floats become integers, 2⁶¹ in
+        # all of a slice.
+        unit = np.zeros(pairs.number, np.int64)
+        if n.dtype.kind == "f":
+            unit = np.frexp(added_up(n, pairs.slices, pairs.number))[1] - 61
+            n = np.rint(np.ldexp(n, -unit[pairs.slices])).astype(np.int64)
+        s = added_up(n, pairs.slices, pairs.number)[ids // k]
+        others = s - added_up(n, gold, number) - added_up(n * ~is_hit, pred, number)
+        tn = np.ldexp(others.astype(np.float64), unit[ids // k])
+        rows = Segments.of(ids // k, pairs.number)
+        classes = cls(labels, rows, ids % k, t, p, c, fn, fp, tn, is_positive[ids % k])
+        weights = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
+        return classes, Counted(pairs.number, pairs.slices, gold, pred, *weights)
+
+    @cached_property
+    def s(self) -> Floats:
+        """The weight of the rows of each slice."""
+        return self.rows.sum(self.t)
+
+    @cached_property
+    def n_other_classes(self) -> Floats:
+        """How many other classes the slice of each class has: (classes,)."""
+        return self.rows.spread(self.rows.lengths.astype(float)) - 1
+
+    def part(self, first: int, last: int, of_class: slice) -> Classes:
+        """The same for some slices, whose classes are these."""
+        starts = self.rows.starts[first:last] - of_class.start
+        return self._taken(Segments(starts, of_class.stop - of_class.start), of_class)
+
+    def where(self, chosen: Flags) -> Classes:
+        """The same for the chosen slices."""
+        is_kept = chosen[self.rows.of_row]
+        starts = np.cumsum(self.rows.lengths[chosen]) - self.rows.lengths[chosen]
+        return self._taken(Segments(starts, int(is_kept.sum())), is_kept)
+
+    def _taken(self, rows: Segments, of_class: slice | Flags) -> Classes:
+        """Some classes, which belong to other slices."""
+        arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
+        return Classes(self.every, rows, *(array[of_class] for array in arrays))
+
+    @property
+    def labels(self) -> pl.DataFrame:
+        """The label of each class."""
+        return self.every[self.codes].alias("label").to_frame()
+
+    def places(self, slices: Ints, codes: Ints) -> Ints:
+        """The places of labels in the classes of slices; -1 where a slice has no such class."""
+        k = len(self.every)
+        return places_in(self.rows.of_row * k + self.codes, slices.astype(np.int64) * k + codes)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The independent draws of slices: rows, or clusters. A cell has equal rows of one cluster.
+
+    The arrays are (cells,). `slices` has the number of the slice. `n` is the weight of the cell.
+    `squares` is the sum of the squared weights of its rows. With clusters, `starts` has the first
+    cell of each cluster.
+    """
+
+    number: int
+    slices: Ints
+    n: Floats
+    squares: Floats
+    starts: Ints | None
+
+    @cached_property
+    def of_cell(self) -> Ints:
+        """The number of the draw of each cell."""
+        if self.starts is None:
+            return np.arange(len(self.n))
+        return Segments(self.starts, len(self.n)).of_row
+
+    @property
+    def size_of_cell(self) -> Floats:
+        """The weight of the rows of the draw of each cell."""
+        return added_up(self.n, self.of_cell, len(self.n))[self.of_cell]
+
+    @cached_property
+    def n_clusters(self) -> Ints | None:
+        """How many clusters each slice has."""
+        if self.starts is None:
+            return None
+        return np.bincount(self.slices[self.starts], minlength=self.number)
+
+    def with_rows(self, is_in: Flags) -> Floats:
+        """How many draws of equal size have some of these cells: (slices,)."""
+        if self.starts is not None:
+            first = self.starts[np.unique(self.of_cell[is_in])]
+            return np.bincount(self.slices[first], minlength=self.number).astype(np.float64)
+        sums = (added_up(x * is_in, self.slices, self.number) for x in (self.n, self.squares))
+        return equal_rows(*sums)
+
+    def with_gold(self, gold: Ints, classes: int) -> tuple[Floats, Floats]:
+        """How many draws have rows of each gold class, and rows of the others of its slice.
+
+        `gold` is the place of the gold class of each cell.
+        """
+        slices = np.zeros(classes, np.int64)
+        slices[gold] = self.slices
+        if self.n_clusters is None:
+            n, squares = (added_up(x, gold, classes) for x in (self.n, self.squares))
+            every = added_up(self.squares, self.slices, self.number)
+            return equal_rows(n, squares), equal_rows(
+                self.size[slices] - n, every[slices] - squares
+            )
+        # A draw with rows of one class has none of the others.
+        of_draw, places = np.unique(self.of_cell * classes + gold, return_index=True)
+        of_draw, of_class = of_draw // classes, gold[places]
+        is_alone = np.bincount(of_draw)[of_draw] == 1
+        own = np.bincount(of_class, minlength=classes)
+        alone = np.bincount(of_class[is_alone], minlength=classes)
+        return own.astype(np.float64), (self.n_clusters[slices] - alone).astype(np.float64)
+
+    @cached_property
+    def size(self) -> Floats:
+        """The weight of the rows of each slice."""
+        return added_up(self.n, self.slices, self.number)
+
+    @cached_property
+    def effective(self) -> Floats:
+        """How many draws of equal size would be as good, if all rows of a draw were alike."""
+        alike = np.ones(len(self.n))
+        with np.errstate(all="ignore"):
+            return self.size / self.products(alike, alike) * self.size
+
+    def products(self, a: Floats, b: Floats) -> Floats:
+        """Sum products of two numbers of cells over the draws of each slice: (slices,).
+
+        The product is Σ (Σ n·a)·(Σ n·b), where the inner sums are over the cells of a draw. So the
+        variance of a mean with the influence a is the sum of a·a, divided by `size`². The sum is
+        NaN if it is infinite.
+        """
+        if self.starts is None:
+            slices, addends = self.slices, self.squares * a * b
+        elif not len(self.starts):
+            return np.zeros(self.number)
+        else:
+            slices = self.slices[self.starts]
+            x = np.add.reduceat(self.n * a, self.starts)
+            addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
+        sums = added_up(addends, slices, self.number)
+        return np.where(np.isfinite(sums), sums, np.nan)
+
+
+def equal_rows(n: Floats | Ints, squares: Floats | Ints) -> Floats:
+    """How many rows of equal weight would be as good (Kish 1965)."""
+    rows_per_weight: Floats = np.zeros(len(n))
+    np.divide(n, squares, out=rows_per_weight, where=squares > 0)
+    return rows_per_weight * n
+
+
+def floats(column: pl.Series) -> Floats:
+    """A column as floats, with NaN for null."""
+    return column.cast(pl.Float64).to_numpy()
+
+
+def of_arrays(**arrays: Floats) -> Iterable[pl.Series]:
+    """Columns from arrays: NaN becomes null."""
+    return (pl.Series(name, array, pl.Float64, nan_to_null=True) for name, array in arrays.items())

@@ -1,0 +1,64 @@
+"""A query that counts, and the inference of arrays after it: one deferred step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.unstable_polars import deferred
+from polars_mcc._counts.label_warnings import warner
+from polars_mcc._counts.labels_seen import Seen
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._frame.log_options import Described
+from polars_mcc._metrics.metric_type import Metric
+
+
+def inferred(
+    log: Described[Any],
+    sliced: SlicedLog,
+    counts: pl.LazyFrame,
+    infer: Callable[[pl.DataFrame], pl.DataFrame],
+    *,
+    metrics: Sequence[Metric] = (),
+    check: Callable[[pl.DataFrame], None] = lambda _: None,
+) -> pl.LazyFrame:
+    """What `infer` makes of counts. The counts of a lazy log are collected when the answer is.
+
+    A lazy log is remarked on then. `metrics` say whether scores need two gold classes. `check`
+    raises an error if the counts are wrong. `infer` gives the columns of the answer from counts
+    without rows.
+    """
+    warn = warner(log, of_two_classes=any(metric.is_of_two for metric in metrics))
+
+    def on_collect() -> pl.DataFrame:
+        counted = counts.collect(engine="streaming")
+        check(counted)
+        answer = infer(counted)
+        warn(Seen.of(sliced, counted, log.roles.positive_label))
+        return answer
+
+    if not log.roles.is_lazy:
+        counted = counts.collect()
+        check(counted)
+        return infer(counted).lazy()
+    check_portable(sliced)
+    schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema
+    return deferred(on_collect, schema)
+
+
+def check_portable(log: SlicedLog) -> None:
+    """Raise a ValueError if the plan of a log is for another engine, which has no arrays."""
+    if log.is_portable:
+        msg = said(
+            "an interval or a test is not computed by another engine, but where the counts arrive: "
+            "with ",
+            option("portable", value=True),
+            ", ask for ",
+            Words("counts(...)", "polars-mcc counts"),
+            ", and ask the counts for it, with ",
+            option("weight", "n"),
+        )
+        raise ValueError(msg)

@@ -1,0 +1,267 @@
+"""Counted pairs of codes → the scores of slices, their limits, and their scores given the labels.
+
+All is arrays. `estimate` makes them from frames, and a search counts codes itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._intervals import variance_and_clusters
+from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
+from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
+from polars_mcc._intervals.interval_methods import Interval, Sampling, interval
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.never_predicted_classes import between
+from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
+from polars_mcc._intervals.smoothed_tables import tables_of
+from polars_mcc._intervals.variance_and_clusters import Influence
+from polars_mcc._metrics.metric_type import Metric, Needed
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
+
+
+class Measured(NamedTuple):
+    """The scores of slices with their limits, and the influence of one row of each pair."""
+
+    score: Floats
+    interval: Interval
+    phi: Floats
+
+
+class Influences(NamedTuple):
+    """How far the rows of pairs move each metric."""
+
+    of_metrics: dict[str, Influence]
+    pairs: Counted
+    """With the places of classes, or of levels."""
+    classes: Classes | None
+    """The classes of labels; None for scores."""
+    is_known: dict[str, Flags]
+    """For each metric: whether a slice has the classes of its pool that a comparison needs."""
+
+
+class Given(NamedTuple):
+    """What slices would score given their labels: arrays (slices,)."""
+
+    expected: Floats
+    se: Floats
+    step: Floats
+    """How far the prediction of one row moves the score, at most."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Metrics of coded pairs, all of labels or all of scores."""
+
+    metrics: Sequence[Metric]
+    labels: pl.Series
+    """All labels, in the order of their codes. In a log of scores: all scores, and 0 and 1."""
+    positive: pl.Expr | None
+    """Whether a label is the positive one."""
+    zero_division: float | None
+    """What a score at 0/0 is; None: NaN."""
+    is_frequency: bool
+    """Whether a weight counts rows."""
+    rounding: float = 0.0
+    """The share of a sum of weights that its order may change."""
+
+    @cached_property
+    def is_positive(self) -> Floats:
+        """1 for the positive label: (labels,)."""
+        is_positive = pl.lit(value=False) if self.positive is None else self.positive
+        labels = self.labels.alias("label").to_frame()
+        flags = labels.with_columns(is_positive=is_positive.cast(pl.Float64).fill_null(0.0))
+        return flags["is_positive"].to_numpy()
+
+    def values(self, margins: Sequence[Ints], zero_division: float | None) -> Floats:
+        """The scores of slices from counts of all labels: (slices, labels).
+
+        The counts are how often a label is gold, predicted, and both. Of a metric of scores: of
+        positive rows with each score, and of negative rows.
+        """
+        [metric] = self.metrics
+        occurs = (margins[0] > 0) | (margins[1] > 0)
+        slices, codes = np.nonzero(occurs)
+        number, counts = len(occurs), [margin[occurs] for margin in margins]
+        with np.errstate(all="ignore"):
+            if metric.is_of_scores:
+                # The largest score of a slice is first.
+                down = np.lexsort([-codes, slices])
+                rows = Segments.of(slices, number)
+                both = (count[down].astype(np.float64) for count in counts)
+                levels = Levels.of(rows, self.labels.to_numpy()[codes[down]], *both)
+                return INFLUENCES[metric.name](levels).value
+            t, p, c = counts
+            s = margins[0].sum(1)[slices]
+            differences: tuple[Ints, ...] = t - c, p - c, s - t - p + c
+            if self.rounding:  # What rounding leaves of float weights is nothing.
+                least = s * self.rounding
+                differences = tuple(np.where(x > least, x, 0.0) for x in differences)
+            t, p, c, fn, fp, tn = (x.astype(np.float64) for x in (t, p, c, *differences))
+            rows, is_positive = Segments.of(slices, number), self.is_positive[codes]
+            classes = Classes(self.labels, rows, codes, t, p, c, fn, fp, tn, is_positive)
+            return variance_and_clusters.values_of(classes, metric, zero_division)
+
+    def values_of_pairs(self, pairs: Counted, zero_division: float | None) -> Floats:
+        """The scores of slices, from their pairs."""
+        [metric] = self.metrics
+        with np.errstate(all="ignore"):
+            if metric.is_of_scores:
+                return INFLUENCES[metric.name](self._levels_of(pairs)[0]).value
+            classes, _ = Classes.of(pairs, self.labels, self.is_positive)
+            return variance_and_clusters.values_of(classes, metric, zero_division)
+
+    def influences(
+        self, pairs: Counted, pools: Pools | None = None, *, is_smoothed: bool = True
+    ) -> Influences:
+        """How far rows move the scores of slices, which may be compared within pools."""
+        if any(metric.is_of_scores for metric in self.metrics):
+            levels, placed = self._levels_of(pairs)
+            of_metrics = variance_and_clusters.of_scores(levels, placed, self.metrics)
+            return Influences(of_metrics, placed, None, {})
+        classes, placed = Classes.of(pairs, self.labels, self.is_positive)
+        expected, is_known = None, {}
+        if pools is not None:
+            expected = expected_pairs(classes, pools)
+            occurs = classes.t > 0, classes.p > 0
+            here = (classes.rows.sum(side.astype(np.float64)) for side in occurs)
+            numbers = *here, *expected.n_classes
+            for metric in self.metrics:
+                is_known[metric.name] = has_classes(metric.classes_needed, *numbers)
+        of_metrics = {}
+        if metrics := [metric for metric in self.metrics if not metric.pairs]:
+            tables = tables_of(classes, placed, expected, is_smoothed=is_smoothed)
+            of_metrics |= variance_and_clusters.of_classes(
+                classes, tables, metrics, self.zero_division
+            )
+        if metrics := [metric for metric in self.metrics if metric.pairs]:
+            labels = (self.labels[side] for side in (pairs.gold, pairs.pred))
+            both = pl.DataFrame([*labels], ["gold", "pred"])
+            of_metrics |= variance_and_clusters.of_pairs(placed, both, metrics)
+        return Influences(of_metrics, placed, classes, is_known)
+
+    def measured(
+        self,
+        pairs: Counted,
+        options: IntervalOptions,
+        pools: Pools | None = None,
+        draws: tuple[Draws, Ints] | None = None,
+        exact: Mapping[str, Floats] | None = None,
+    ) -> dict[str, Measured]:
+        """The scores of slices with their limits.
+
+        `pools`: scores are compared within these. `draws`: clusters, and the pair of each of their
+        cells. `exact`: the scores, if they are known.
+        """
+        with np.errstate(all="ignore"):
+            of_metrics, placed, classes, is_known = self.influences(pairs, pools)
+            scores = exact or self._scores(of_metrics, classes)
+            if draws is None:
+                own = Draws(pairs.number, placed.slices, placed.n, placed.squares, None)
+                draws = own, np.arange(len(placed.n))
+            drawn, pair = draws
+            sampling = Sampling(drawn.effective, drawn.n_clusters, self.is_frequency)
+            never_predicted = {}
+            if classes is not None and self.zero_division == 0:
+                metrics = [metric for metric in self.metrics if not metric.pairs]
+                gold = placed.gold[pair]
+                never_predicted = between(classes, placed, drawn, gold, metrics, ci=options.ci)
+            measured = {}
+            for metric in self.metrics:
+                name, score = metric.name, scores[metric.name]
+                moved = of_metrics[name]
+                phi = moved.phi[pair]
+                variance = drawn.products(phi, phi) / drawn.size / drawn.size
+                limits = interval(score, moved, variance, sampling, options)
+                if name in never_predicted:
+                    limits = limits.reaching(
+                        score,
+                        never_predicted[name],
+                        moved,
+                        is_exact=metric.is_share or options.method != "score",
+                        is_compared=options.is_compared or pools is not None,
+                    )
+                if name in is_known:
+                    limits = Interval(*(np.where(is_known[name], x, math.nan) for x in limits))
+                measured[name] = Measured(score, limits, moved.phi)
+            return measured
+
+    def given_labels(self, pairs: Counted, pools: Pools) -> Given:
+        """What slices would score, if gold labels were predicted at the rates of their pool.
+
+        A slice that scores less errs more than its mix of labels explains.
+
+        If the rates of the slice are the same, its row of the confusion matrix for a gold label i
+        is a draw without replacement: n_i of the N_i rows with this label. The draws are
+        independent. With the influence φ_ij of a row on the score, and the rates r_ij, the variance
+        of the score is about
+
+            1/n² · Σ_i n_i · (1 - n_i/N_i) · N_i/(N_i - 1) · Σ_j r_ij (φ_ij - Σ_j r_ij φ_ij)²
+        """
+        [metric] = self.metrics
+        k, pool = len(self.labels), pools.pairs
+        here, starts = np.unique(pairs.slices.astype(np.int64) * k + pairs.gold, return_index=True)
+        rows = Segments(starts, len(pairs.n)).sum(pairs.n)
+        of_pool, starts = np.unique(pool.slices.astype(np.int64) * k + pool.gold, return_index=True)
+        of_labels = Segments(starts, len(pool.n))
+        place = np.searchsorted(of_pool, pools.of_slice[here // k].astype(np.int64) * k + here % k)
+        of_gold, at = of_labels.rows_of(place)
+        pool_rows = of_labels.sum(pool.n)[place][of_gold]
+        rate, own = pool.n[at] / pool_rows, rows[of_gold]
+        slices, gold = here[of_gold] // k, here[of_gold] % k
+        expected = Counted(pairs.number, slices, gold, pool.pred[at], own * rate, own * rate)
+        with np.errstate(all="ignore"):
+            of_metrics, _, classes, _ = self.influences(expected, is_smoothed=False)
+            phi, of_slices = of_metrics[metric.name].phi, expected.rows
+            labels = Segments(np.flatnonzero(np.diff(of_gold, prepend=-1)), len(of_gold))
+            not_drawn = np.where(pool_rows > 1, (pool_rows - own) / (pool_rows - 1), 0.0)
+            # Differences from the least φ: if all are equal, the variance is exactly 0.
+            above = phi - labels.spread(labels.min(phi))
+            mean = labels.spread(labels.sum(rate * above))
+            squares = of_slices.sum(own * not_drawn * rate * (above - mean) ** 2)
+            size = of_slices.sum(own * rate)
+            step = of_slices.max(labels.spread(labels.max(above))) / size
+            score = self._scores(of_metrics, classes)[metric.name]
+            return Given(score, np.sqrt(squares / size**2), step)
+
+    def _scores(
+        self, of_metrics: Mapping[str, Influence], classes: Classes | None
+    ) -> dict[str, Floats]:
+        """The scores of slices in floats, with `zero_division` in place of 0/0."""
+        scores = {name: moved.value for name, moved in of_metrics.items()}
+        if classes is not None and self.zero_division is not None:
+            for metric in self.metrics:
+                if not metric.pairs and np.isnan(scores[metric.name]).any():
+                    filled = variance_and_clusters.values_of(classes, metric, self.zero_division)
+                    scores[metric.name] = filled
+        return scores
+
+    def _levels_of(self, pairs: Counted) -> tuple[Levels, Counted]:
+        """The levels of slices, and their pairs with places in these."""
+        k, slices = len(self.labels), pairs.slices.astype(np.int64)
+        ids, place = np.unique(slices * k + (k - 1 - pairs.pred), return_inverse=True)
+        values = self.labels.cast(pl.Float64).to_numpy()
+        is_gold = values[pairs.gold] == 1
+        n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
+        both = (added_up(n[side], place[side], len(ids)) for side in (is_gold, ~is_gold))
+        placed = Counted(pairs.number, slices, is_gold.astype(np.int64), place, n, squares)
+        rows = Segments.of(ids // k, pairs.number)
+        return Levels.of(rows, values[k - 1 - ids % k], *both, per_weight=placed.per_weight), placed
+
+
+def has_classes(needed: Needed, gold: Any, pred: Any, *of_all: Any) -> Any:  # noqa: ANN401
+    """Whether a slice has the classes, by the number of gold and pred classes, and of all."""
+    if needed == "any":
+        return gold >= 0
+    if needed == "two gold":
+        return gold >= 2
+    all_gold, all_pred = of_all
+    has_all_gold = (gold >= 2) & (gold == all_gold)
+    return has_all_gold if needed == "all gold" else has_all_gold & (pred == all_pred)

@@ -1,0 +1,81 @@
+"""A frame of pairs → the scores of slices, exact, with standard errors and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._counts.class_counts import of_pairs
+from polars_mcc._counts.count_rows import merged
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals.count_arrays import Counted, CountedCells, floats
+from polars_mcc._intervals.interval_options import IntervalOptions, columns_of, with_limits_of
+from polars_mcc._intervals.pooled_slices import Pools
+from polars_mcc._intervals.scores_of_arrays import Measured, Scorer
+from polars_mcc._metrics.exact_scores import measure
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The scores of slices, and the arrays that their errors come from."""
+
+    scores: pl.DataFrame
+    """A row per slice: `n`, `n_clusters` if there are clusters, metrics, intervals, `n_null`. It is
+    sorted by the columns `apart` of the log, and then by slice."""
+    cells: CountedCells
+    scorer: Scorer
+    pools: Pools | None
+    measured: Mapping[str, Measured]
+
+
+def estimate(
+    log: SlicedLog,
+    counts: pl.DataFrame,
+    options: IntervalOptions,
+    *,
+    within: Sequence[str] | None = None,
+    in_pool: pl.Expr | None = None,
+) -> Estimate:
+    """Score each slice of a log from its pairs, with standard errors and intervals.
+
+    If the log has clusters, `counts` are pairs split by cluster. Slices with equal columns `within`
+    are compared with each other. Together they have all rows; or those that are `in_pool`, if a row
+    is in several slices.
+    """
+    pairs = counts.lazy()
+    if log.pair_splits:
+        pairs = merged(log.with_pairs_of(), pairs).collect().lazy()
+    order = sorted(log.slice, key=lambda name: name not in log.splits)
+    scores = measure(
+        log, of_pairs(log, pairs), options.metrics, pairs=pairs, positive=options.positive
+    ).collect()
+    scores = scores.sort(order) if order else scores
+    cells, number = CountedCells.of(log, counts, scores), scores.height
+    about_weights = log.zero_division, log.is_frequency
+    scorer = Scorer(options.sure, cells.labels, options.positive, *about_weights)
+    pools = None
+    if within is not None:
+        pool_of = np.zeros(number, np.int64)
+        if within:
+            ranks = scores.select(pl.struct(within).rank("dense")).to_series()
+            pool_of = ranks.cast(pl.Int64).to_numpy() - 1
+        own = np.ones(number, bool) if in_pool is None else scores.select(in_pool).to_series()
+        is_own = np.asarray(own)[cells.pairs.slices]
+        slices, *columns = (array[is_own] for array in cells.pairs[1:])
+        n_pools = int(pool_of.max(initial=-1)) + 1
+        pools = Pools(pool_of, Counted.of_rows(n_pools, pool_of[slices], *columns)[0])
+    exact = {metric.name: floats(scores[metric.name]) for metric in options.sure}
+    draws, order_of_cells = cells.draws(number, cells.pairs.slices[cells.pair])
+    drawn = draws, cells.pair[order_of_cells]
+    measured = scorer.measured(cells.pairs, options, pools, drawn, exact)
+    sizes = [] if (n := draws.n_clusters) is None else [pl.Series("n_clusters", n, pl.Int64)]
+    limits = [end for name, one in measured.items() for end in one.interval.columns(name)]
+    names = [metric.name for metric in options.metrics]
+    unsure = columns_of(name for name in names if name not in measured)
+    none = dict.fromkeys(unsure, pl.lit(None, pl.Float64))
+    shown = [*log.slice, "n", *(size.name for size in sizes), *with_limits_of(names), "n_null"]
+    with_limits = scores.with_columns(*sizes, *limits, **none).select(shown)
+    return Estimate(with_limits, cells, scorer, pools, measured)

@@ -1,0 +1,117 @@
+"""Counted classes → the tables of each slice at which the variance of a score is computed.
+
+The observed table gives the standard error. It takes a rate of 0 or 1 as known exactly. So the
+rows of a proportion that an interval stands for come from smoothed tables:
+
+- `BY_GOLD`: each gold class gets two pseudo-rows, a hit and a miss. Its rows are then scaled back,
+  so that the gold margin stays. The miss is spread evenly over the other classes.
+- `BY_PRED`: the same for each predicted class, and the predicted margin stays.
+- `POOLED`: the gold margin of the slice, and the rates of all slices that are compared together.
+  Two slices with the same rates then have the same variance, whatever happened to few rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from polars_mcc._intervals.count_arrays import Classes, Counted
+from polars_mcc._intervals.pooled_slices import Expected
+from polars_mcc._metrics.slice_sums import Floats, added_up
+
+OBSERVED, BY_GOLD, BY_PRED, POOLED = range(4)
+"""The places of the tables on the first axis of arrays."""
+_PSEUDO_ROWS = 2.0  # of each class: a hit and a miss
+
+
+class ClassTable(NamedTuple):
+    """The classes of each slice at one table, as in `Classes`: floats (classes,).
+
+    With an axis more, (tables, classes), it is several tables.
+    """
+
+    t: Floats
+    p: Floats
+    c: Floats
+    fn: Floats
+    fp: Floats
+    tn: Floats
+    pseudo_share: Floats
+    """The share of pseudo-rows in the rows of a class."""
+    n_other_classes: Floats
+    """Over how many classes the pseudo-miss is spread."""
+
+
+def tables_of(
+    classes: Classes, pairs: Counted, expected: Expected | None, *, is_smoothed: bool = True
+) -> list[tuple[ClassTable, Counted]]:
+    """The tables of all slices, each with its pairs, in which places of classes stand for labels.
+
+    A smoothed table has its pseudo-rows besides its pairs. Without smoothed tables, only the
+    observed one. If slices are compared, the last table is
+    `POOLED`.
+    """
+    observed = observed_table(classes)
+    tables = [(observed, pairs)]
+    if not is_smoothed:
+        return tables
+    per_weight = classes.rows.spread(pairs.per_weight)
+    for side, margin, own in (("gold", classes.t, pairs.gold), ("pred", classes.p, pairs.pred)):
+        share = pseudo_share(margin * per_weight)
+        table = smoothed(classes, observed._replace(pseudo_share=share), pairs, side)
+        tables.append((table, pairs._replace(n=pairs.n * (1 - share[own]))))
+    if expected is not None:
+        table, pairs = _at_rates(classes, expected), expected.pairs
+        kept = pairs._replace(n=pairs.n * (1 - table.pseudo_share[pairs.gold]))
+        tables.append((smoothed(classes, table, pairs, "gold"), kept))
+    return tables
+
+
+def observed_table(classes: Classes) -> ClassTable:
+    """The classes as they are."""
+    counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
+    return ClassTable(*counts, np.zeros_like(classes.t), classes.n_other_classes)
+
+
+def pseudo_share(rows: Floats) -> Floats:
+    """The share of pseudo-rows in a class of so many rows."""
+    return np.where(rows > 0, _PSEUDO_ROWS / (rows + _PSEUDO_ROWS), 0.0)
+
+
+def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> ClassTable:
+    """The table that keeps the margin of one side: gold or pred.
+
+    A class gives up the share `pseudo_share` of its own rows. A half of this share comes back as
+    hits, the other half as misses that are spread evenly over the other classes.
+    """
+    rows, (t, p, c, fn, fp, tn, share, n_other_classes) = classes.rows, table
+    own, other = (pairs.gold, pairs.pred) if side == "gold" else (pairs.pred, pairs.gold)
+    is_miss = (own != other) & (other >= 0)
+    given_up = (pairs.n * share[own])[is_miss]
+    gone = added_up(given_up, other[is_miss], len(t))
+    half = (t if side == "gold" else p) / 2
+    given = share * half
+    with np.errstate(all="ignore"):
+        come = (rows.spread(rows.sum(given)) - given) / n_other_classes
+    change = np.where(n_other_classes > 0, come, 0.0) - gone
+    miss, other_miss = (fn, fp) if side == "gold" else (fp, fn)
+    c = c + share * (half - c)
+    miss = np.clip(miss + share * (half - miss), 0, None)
+    other_miss = np.clip(other_miss + change, 0, None)
+    tn = np.clip(tn - change, 0, None)
+    if side == "gold":
+        return ClassTable(t, c + other_miss, c, miss, other_miss, tn, share, n_other_classes)
+    return ClassTable(c + other_miss, p, c, other_miss, miss, tn, share, n_other_classes)
+
+
+def _at_rates(classes: Classes, expected: Expected) -> ClassTable:
+    """The classes of the expected pairs. `pseudo_share` is that of the pool."""
+    gold, pred, n = expected.pairs[2:5]
+    hits, misses = (
+        added_up(n[rows], pred[rows], len(classes.t))
+        for rows in (gold == pred, (gold != pred) & (pred >= 0))
+    )
+    rest = classes.fp + classes.tn  # the rows of other gold labels, which do not change
+    counts = classes.t, hits + misses, hits, classes.t - hits, misses, rest - misses
+    return ClassTable(*counts, pseudo_share(expected.pool_rows), expected.n_other_classes)

@@ -1,0 +1,326 @@
+"""Metrics → how far one row moves each metric, at each table of its slice.
+
+T_k, P_k and C_k are the shares of rows with class k as gold label, as prediction, and as both. A
+score is a function g of these shares. A row of the pair (i, j) moves the score by
+
+    φ_ij = ∂g/∂T_i + ∂g/∂P_j + [i = j]·∂g/∂C_i - Σ_k (T_k·∂g/∂T_k + P_k·∂g/∂P_k + C_k·∂g/∂C_k).
+
+So three numbers per class give the influence of every row. They are derivatives of the function
+that defines the metric. A score of pairs has one derivative per pair, by the share of the pair.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
+from polars_mcc._intervals.count_arrays import Classes, Counted
+from polars_mcc._intervals.smoothed_tables import (
+    BY_GOLD,
+    BY_PRED,
+    OBSERVED,
+    POOLED,
+    ClassTable,
+    observed_table,
+)
+from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
+from polars_mcc._metrics.metric_type import Metric, OverClasses, OverPairs, Terms
+from polars_mcc._metrics.one_vs_rest import TwoByTwo
+from polars_mcc._metrics.slice_sums import Floats, Segments, added_up
+
+_NONE = np.zeros(0)
+_AT_ONCE = 2**15  # classes
+
+
+class Influence(NamedTuple):
+    """How far rows move one metric: arrays (slices,), and of pairs."""
+
+    value: Floats
+    """The metric at the observed table, in floats; NaN if it is undefined."""
+    least: Floats
+    """The ends of its range; NaN without one."""
+    largest: Floats
+    phi_phi: Floats
+    """The mean of φ²."""
+    effective_rows: Floats
+    """The rows of a proportion with the variance of the score, per row of the slice: the fewest of
+    the smoothed tables; NaN if they do not tell."""
+    max_variance: Floats
+    """The largest mean of φ² at the smoothed tables: the variance of one row."""
+    phi: Floats
+    """The influence of one row of each pair, at the observed table: (pairs,)."""
+
+    @classmethod
+    def of(
+        cls,
+        value: Floats,
+        ends: Iterable[Floats | float],
+        phi_phi: Floats,
+        smoothed: Sequence[int],
+        phi: Floats = _NONE,
+    ) -> Influence:
+        """Put together what the tables of a metric tell: the arrays are (tables, slices)."""
+        value = np.broadcast_to(value, phi_phi.shape)
+        least, largest = (np.broadcast_to(end, value.shape[-1:]) for end in ends)
+        rows = [effective_rows(value[at], least, largest, phi_phi[at]) for at in smoothed]
+        max_variance = np.fmax.reduce(phi_phi[smoothed])
+        observed = value[OBSERVED], least, largest, phi_phi[OBSERVED]
+        return cls(*observed, np.fmin.reduce(rows), max_variance, phi)
+
+
+def of_classes(
+    classes: Classes,
+    tables: Sequence[tuple[ClassTable, Counted]],
+    metrics: Sequence[Metric],
+    zero_division: float | None,
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of classes.
+
+    A few slices at a time: a score remembers all numbers that it was computed from.
+    """
+    if classes.rows.size <= _AT_ONCE:
+        return _of_some(classes, tables, metrics, zero_division)
+    parts = [_of_some(*part, metrics, zero_division) for part in _portions(classes, tables)]
+    return {
+        metric.name: Influence(
+            *map(np.concatenate, zip(*(part[metric.name] for part in parts), strict=True))
+        )
+        for metric in metrics
+    }
+
+
+def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
+    """A metric of classes in floats: (slices,). It is NaN without rows, and undefined as asked."""
+    values: list[Floats] = [np.zeros(0)]
+    for part, _ in _portions(classes, []):
+        _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
+        value = differentiated(metric, terms, zero_division).of_slices().value[..., :]
+        value = np.broadcast_to(value, (1, len(part.rows.starts)))[0]
+        values.append(np.where(part.s > 0, value, math.nan))
+    return np.concatenate(values)
+
+
+def _portions(
+    classes: Classes, tables: Sequence[tuple[ClassTable, Counted]]
+) -> Iterator[tuple[Classes, list[tuple[ClassTable, Counted]]]]:
+    """Split the slices into portions of about so many classes."""
+    ends = np.searchsorted(classes.rows.starts, np.arange(_AT_ONCE, classes.rows.size, _AT_ONCE))
+    number = len(classes.rows.starts)
+    starts = np.append(classes.rows.starts, classes.rows.size)
+    bounds = np.unique([0, *ends, number]).tolist() if number else [0, 0]
+    for first, last in pairwise(bounds):
+        of_class = slice(*starts[[first, last]].tolist())
+        start = of_class.start
+        some = []
+        for table, pairs in tables:
+            of_pair = slice(*np.searchsorted(pairs.slices, [first, last]))
+            slices, gold, pred, n, squares = (array[of_pair] for array in pairs[1:])
+            places = slices - first, gold - start, np.where(pred < 0, -1, pred - start)
+            own = Counted(last - first, *places, n, squares)
+            some.append((ClassTable(*(counts[of_class] for counts in table)), own))
+        yield classes.part(first, last, of_class), some
+
+
+def _of_some(
+    classes: Classes,
+    tables: Sequence[tuple[ClassTable, Counted]],
+    metrics: Sequence[Metric],
+    zero_division: float | None,
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of the classes of some slices."""
+    of_classes = [table for table, _ in tables]
+    col, terms = columns_of_classes(classes, of_classes, metrics, zero_division)
+    margins = [col("support"), col("predicted"), col("hits")]
+    rows, s = classes.rows, classes.rows.spread(classes.s)
+    shares = [margin.value / s for margin in margins]
+    influences = {}
+    for metric in metrics:
+        score = differentiated(metric, terms)
+        # Derivatives by counts → by shares of the rows.
+        shape = margins[0].value.shape
+        gradient = (np.broadcast_to(part, shape) * s for part in score.gradient(*margins))
+        by_gold, by_pred, by_both = gradient
+        mean = rows.sum(sum(map(operator.mul, shares, (by_gold, by_pred, by_both))))
+        by_gold = by_gold - rows.spread(mean)  # Each row has one gold label: it loses it once.
+        phi_phi: list[Floats] = []
+        phi: Floats = np.zeros(0)
+        for place, (table, pairs) in enumerate(tables):
+            by = by_gold[place], by_pred[place], by_both[place]
+            # In the pool, a prediction may be a label that the slice does not have: -1.
+            _, _, gold, pred, n, _ = pairs
+            padded = np.append(by_pred[place], 0.0)
+            of_pairs = by_gold[place, gold] + padded[pred]
+            of_pairs += np.where(gold == pred, by_both[place, gold], 0.0)
+            squares = added_up(n * of_pairs**2, pairs.slices, len(classes.s))
+            if place == OBSERVED:
+                phi = of_pairs
+            else:
+                squares += _pseudo_squares(rows, table, *by, is_by_pred=place == BY_PRED)
+            phi_phi.append(squares / classes.s)
+        smoothed = [OBSERVED]
+        if len(tables) > 1:
+            smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
+        ends, value = ends_of(metric, terms), score.of_slices().value
+        influences[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
+    return influences
+
+
+def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
+    """The tables that give m. A rate of a class needs the side that it is given alone."""
+    if given == "pred":
+        return [BY_PRED]
+    own = [BY_GOLD] if given == "gold" else [BY_GOLD, BY_PRED]
+    return [*own, POOLED] if is_pooled else own
+
+
+def columns_of_classes(
+    classes: Classes,
+    tables: Sequence[ClassTable],
+    metrics: Sequence[Metric],
+    zero_division: float | None,
+) -> tuple[ArrayColumns, OverClasses]:
+    """The columns of classes at all tables, (tables, classes), and the terms over them."""
+    if zero_division is not None and math.isnan(zero_division):
+        zero_division = None  # A score that is NaN has no interval.
+    arrays: dict[str, Column | Floats] = {"is_positive": classes.is_positive}
+    col = ArrayColumns(classes.rows, arrays, classes.labels)
+    stacked = ClassTable(*map(np.stack, zip(*tables, strict=True)))
+    t, p, c = (Column(col, counts, is_variable=True) for counts in stacked[:3])
+    for name, one in (
+        ("s", classes.s),
+        ("n", classes.s),
+        ("k", classes.rows.lengths.astype(float)),
+    ):
+        arrays[name] = Column(col, one, is_total=True)
+    arrays |= {"support": t, "predicted": p, "hits": c}
+    # They move as these differences do, but their numbers are exact.
+    differences = {"fn": t - c, "fp": p - c, "tn": c - t - p}
+    for (name, moved), value in zip(differences.items(), stacked[3:6], strict=True):
+        arrays[name] = Column(col, value, moved.parts)
+    if any(metric.classes for metric in metrics):
+        arrays |= TwoByTwo.of_floats(col).scores(zero_division)  # type: ignore[arg-type]
+    return col, OverClasses(col)
+
+
+def _pseudo_squares(
+    rows: Segments,
+    table: ClassTable,
+    gold: Floats,
+    pred: Floats,
+    both: Floats,
+    *,
+    is_by_pred: bool,
+) -> Floats:
+    """The sum of φ² over the pseudo-rows of a table: (slices,).
+
+    A class has a pseudo-hit and a pseudo-miss, and the miss is spread over the other classes. With
+    m other classes and weights w that is
+
+        Σ_i w_i (gold_i + pred_i + both_i)² + Σ_i w_i/m Σ_{j≠i} (gold_i + pred_j)².
+
+    In the table by prediction, gold and pred change places.
+    """
+    own, other = (pred, gold) if is_by_pred else (gold, pred)
+    margin = table.p if is_by_pred else table.t
+    others, squares = (rows.spread(rows.sum(x)) - x for x in (other, other**2))
+    spread = (2 * own * others + squares) / table.n_other_classes
+    miss = own**2 + np.where(table.n_other_classes > 0, spread, 0.0)
+    return rows.sum(table.pseudo_share * margin / 2 * ((gold + pred + both) ** 2 + miss))
+
+
+def of_pairs(
+    pairs: Counted, labels: pl.DataFrame, metrics: Sequence[Metric]
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of pairs, at the observed table alone."""
+    col, terms = columns_of_pairs(pairs, labels)
+    influences = {}
+    for metric in metrics:
+        score = differentiated(metric, terms)
+        s = pairs.rows.sum(pairs.n)
+        [gradient] = score.gradient(col("n"))
+        gradient = gradient * pairs.rows.spread(s)
+        mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * gradient)
+        phi = gradient - pairs.rows.spread(mean)
+        phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
+        ends, value = ends_of(metric, terms), score.of_slices().value
+        influences[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
+    return influences
+
+
+def of_scores(levels: Levels, pairs: Counted, metrics: Sequence[Metric]) -> dict[str, Influence]:
+    """The influences of rows on metrics of scores, at the observed table and a smoothed one.
+
+    At the smoothed table, the score is a proportion of one half with as many effective rows.
+    """
+    s, influences = pairs.rows.sum(pairs.n), {}
+    for metric in metrics:
+        ends = metric.range.numbers if metric.range else (None, None)
+        least, largest = (np.full(len(s), end, float) for end in ends)
+        by_positive, by_negative, value, rows = INFLUENCES[metric.name](levels)
+        phi = np.where(pairs.gold == 1, by_positive[pairs.pred], by_negative[pairs.pred])
+        phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
+        max_variance = (largest - least) ** 2 / 4 / rows
+        rows = effective_rows((least + largest) / 2, least, largest, max_variance)
+        influences[metric.name] = Influence(value, least, largest, phi_phi, rows, max_variance, phi)
+    return influences
+
+
+def columns_of_pairs(pairs: Counted, labels: pl.DataFrame) -> tuple[ArrayColumns, OverPairs]:
+    """The columns of pairs, and the terms over them."""
+    arrays: dict[str, Column | Floats] = {}
+    col = ArrayColumns(pairs.rows, arrays, labels)
+    n = Column(col, pairs.n, is_variable=True)
+    s = Column(col, pairs.rows.sum(pairs.n), is_total=True)
+    arrays |= {"n": n, "share": n / s}
+    return col, OverPairs(col)
+
+
+def ends_of(metric: Metric, terms: Terms) -> tuple[Floats | float, ...]:
+    """The least and the largest value of a metric in each slice; NaN without a range."""
+    if metric.range is None:
+        return math.nan, math.nan
+    ends: list[Any] = [metric.range.low, metric.range.high]
+    values = [end(terms) if callable(end) else end for end in ends]
+    return tuple(end.value if isinstance(end, Column) else end for end in values)
+
+
+NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
+_MAX_ROWS = 1e12  # effective rows per row of the slice; more than any share of a class allows
+
+
+def effective_rows(value: Floats, least: Floats, largest: Floats, phi_phi: Floats) -> Floats:
+    """The rows m of a proportion with the variance of the score, per row of the slice."""
+    proportion = (value - least) / (largest - least)
+    squared = phi_phi / (largest - least) ** 2
+    rows = proportion * (1 - proportion) / squared
+    # Kappa of one gold class is moved by no row. Then φ is only a rounding error.
+    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MAX_ROWS)
+    # A rate of a class that the slice does not have is a proportion of all rows.
+    is_alone = ((proportion == 0) | (proportion == 1)) & (squared <= NOTHING)
+    return np.where(is_real, rows, np.where(is_alone, 1.0, math.nan))
+
+
+def differentiated(metric: Metric, terms: Terms, zero_division: float | None = None) -> Column:
+    """A metric as a column that has derivatives, or an error that says why it has none."""
+    try:
+        value: object = metric.value(terms.of(metric, zero_division))
+        if isinstance(value, OfLabels):
+            value = value.columns.number(value, is_total=False)
+        why = f"{value} has no derivative"
+    except (NoDerivativeError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        value, why = None, str(error)
+    if isinstance(value, Column):
+        return value
+    msg = (
+        f"metric '{metric.name}' has no standard error by a formula, because {why}; write it as a "
+        "function, as in lambda col: col('recall').mean(), with the methods that register_metric "
+        "lists, or use by(..., method=Bootstrap(...)) on a DataFrame to resample it"
+    )
+    raise ValueError(msg)

@@ -1,0 +1,179 @@
+"""The keys `each`, `rollup`, `cube` and `sets`: several sets of columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import polars as pl
+
+from polars_mcc._base.message_parts import as_code, few
+from polars_mcc._frame.columns import resolved
+from polars_mcc._frame.log_options import Described
+from polars_mcc._keys.any_key import IntoKey, Key, KeySet, Made, columns_of, settled, twice, word
+
+
+@word("each(country, \"date_trunc('week', ts)\")")
+def each(*columns: IntoKey, total: bool = False) -> KeySets:
+    """Slice by each column alone: by country, and separately by device.
+
+    Args:
+        *columns: Names, expressions, selectors, `bins`.
+        total: Add the total: all rows as one slice.
+
+    Returns:
+        A key for the verbs that take keys. Other keys are crossed with it, as in SQL: `"day",
+        each("country", "device")` slices by day and country, and by day and device. The answer
+        has a column `keys` (String) with the names of the keys of each slice, `""` for the total.
+        The other keys of the row are null.
+
+    Examples:
+        >>> import polars as pl
+        >>> from polars_mcc import each
+        >>> log = pl.DataFrame({"a": [1, 2], "b": [3, 3], "gold": [0, 1], "pred": [0, 1]})
+        >>> log.mcc.by(each("a", "b", total=True))
+        shape: (4, 6)
+        ┌──────┬──────┬──────┬─────┬─────┬────────┐
+        │ keys ┆ a    ┆ b    ┆ n   ┆ mcc ┆ n_null │
+        │ ---  ┆ ---  ┆ ---  ┆ --- ┆ --- ┆ ---    │
+        │ str  ┆ i64  ┆ i64  ┆ i64 ┆ f64 ┆ i64    │
+        ╞══════╪══════╪══════╪═════╪═════╪════════╡
+        │ a    ┆ 1    ┆ null ┆ 1   ┆ 0.0 ┆ 0      │
+        │ a    ┆ 2    ┆ null ┆ 1   ┆ 0.0 ┆ 0      │
+        │ b    ┆ null ┆ 3    ┆ 2   ┆ 1.0 ┆ 0      │
+        │      ┆ null ┆ null ┆ 2   ┆ 1.0 ┆ 0      │
+        └──────┴──────┴──────┴─────┴─────┴────────┘
+    """
+    return KeySets("each", columns, total)
+
+
+@word("rollup(country, city)")
+def rollup(*columns: IntoKey, total: bool = True) -> KeySets:
+    """Slice by all columns, by all except the last, and so on, as SQL's ROLLUP does.
+
+    Args:
+        *columns: Names, expressions, selectors, `bins`, the coarsest first.
+        total: Add the total: all rows as one slice.
+
+    Returns:
+        A key for the verbs that take keys: see `each`.
+
+    Examples:
+        >>> import polars as pl
+        >>> from polars_mcc import rollup
+        >>> log = pl.DataFrame({"a": [1, 2], "b": [3, 3], "gold": [0, 1], "pred": [0, 1]})
+        >>> log.mcc.by(rollup("a", "b"))["keys"].to_list()
+        ['a, b', 'a, b', 'a', 'a', '']
+    """
+    return KeySets("rollup", columns, total)
+
+
+@word("cube(country, device)")
+def cube(*columns: IntoKey, total: bool = True) -> KeySets:
+    """Slice by every set of the columns, as SQL's CUBE does.
+
+    Args:
+        *columns: Names, expressions, selectors, `bins`.
+        total: Add the total: all rows as one slice.
+
+    Returns:
+        A key for the verbs that take keys: see `each`.
+
+    Examples:
+        >>> import polars as pl
+        >>> from polars_mcc import cube
+        >>> log = pl.DataFrame({"a": [1, 1], "b": [3, 3], "gold": [0, 1], "pred": [0, 1]})
+        >>> log.mcc.by(cube("a", "b"))["keys"].to_list()
+        ['a, b', 'a', 'b', '']
+    """
+    return KeySets("cube", columns, total)
+
+
+@word("sets((country, device), country, ())")
+def sets(*columns: IntoKey | Sequence[IntoKey], total: bool = False) -> KeySets:
+    """Slice by a list of sets of columns, as SQL's GROUPING SETS does.
+
+    Args:
+        *columns: A tuple for each set of columns: names, expressions, selectors, `bins`. A column
+            is a set of one. `()` is the total.
+        total: Add the total: all rows as one slice.
+
+    Returns:
+        A key for the verbs that take keys: see `each`.
+
+    Examples:
+        >>> import polars as pl
+        >>> from polars_mcc import sets
+        >>> log = pl.DataFrame({"a": [1, 1], "b": [3, 3], "gold": [0, 1], "pred": [0, 1]})
+        >>> log.mcc.by(sets(("a", "b"), "b", ()))["keys"].to_list()
+        ['a, b', 'b', '']
+    """
+    listed = (
+        tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else one
+        for one in columns
+    )
+    return KeySets("sets", tuple(listed), total)
+
+
+@dataclass(frozen=True)
+class KeySets(Key):
+    """Several sets of keys: the result of `each`, `rollup`, `cube` and `sets`."""
+
+    kind: Literal["each", "rollup", "cube", "sets"]
+    columns: tuple[Any, ...]  # columns and bins, and for `sets` also tuples of them
+    total: bool
+    stands_for: ClassVar[Literal["sets"]] = "sets"
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        total = "" if self.total == (self.kind in {"rollup", "cube"}) else f"total={self.total}"
+        return f"{self.kind}({', '.join(filter(None, [*map(as_code, self.columns), total]))})"
+
+    def made(self, schema: pl.Schema) -> Made:
+        """The columns of all sets, and the names of each set."""
+        kind = self.kind
+        if kind == "sets":
+            of_sets = [[*columns_of(schema, one)] for one in self._each]
+            listed: list[KeySet] = [(*resolved(schema, one, "key"),) for one in of_sets]
+            columns = [*itertools.chain(*of_sets)]
+            if same := twice(map(frozenset, listed)):
+                [*_, last] = (one for one in listed if {*one} == same[0])
+                msg = f"sets(...) has {last!r} twice"
+                raise ValueError(msg)
+        else:
+            columns = [*columns_of(schema, self.columns)]
+            names = (*resolved(schema, columns, "key"),)
+            sizes = range(min(1, len(names)) if kind == "each" else len(names), 0, -1)
+            listed = [one for size in sizes for one in itertools.combinations(names, size)]
+            if kind == "rollup":
+                listed = [names[:size] for size in sizes]
+        if self.columns and not listed:
+            msg = f"{kind}(...) matches no column; the columns are {few(schema)}"
+            raise pl.exceptions.ColumnNotFoundError(msg)
+        if not listed and not (kind == "sets" and self.total):
+            msg = f"{kind}() is empty: name keys, as in {kind}('country', 'device')"
+            raise ValueError(msg)
+        return Made(columns, [*listed, ()] if self.total and () not in listed else listed)
+
+    @property
+    def _each(self) -> list[tuple[IntoKey, ...]]:
+        """The columns, each as a set."""
+        return [one if isinstance(one, tuple) else (one,) for one in self.columns]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all columns are settled."""
+        keys = itertools.chain(*self._each)
+        return all(key.is_settled for key in keys if isinstance(key, Key))
+
+    def settled(self, log: Described[Any], *, unread: bool) -> KeySets:
+        """The same sets, with settled columns."""
+        columns = [
+            tuple(settled(log, one, unread=unread))
+            if isinstance(one, tuple)
+            else settled(log, [one], unread=unread)[0]
+            for one in self.columns
+        ]
+        return replace(self, columns=tuple(columns))

@@ -1,1 +1,0 @@
-"""A frame and the roles of its columns: described, checked, or refused with an error."""

@@ -1,0 +1,1 @@
+"""Every metric: its definition, how names find it, and its exact value."""

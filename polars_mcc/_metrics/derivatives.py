@@ -1,0 +1,429 @@
+"""Numbers of classes, pairs or slices as arrays that know their derivatives.
+
+A score is written once, as a function of columns. Of `pl.col` it is an expression, which scores
+slices exactly. Of `ArrayColumns` it is a `Column`: the same score as an array, and how far each row
+moves it. A method of a `Column` has the name of the method of Polars that it stands for.
+
+An array has a number per row, and NaN where Polars has null. It may have a first axis more, for
+several tables of the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._metrics.slice_sums import Flags, Floats, Segments
+
+_Rule: TypeAlias = float | Floats | Flags | Callable[[Floats], Floats]
+"""From how far a column moves a score, how far it does so through one of its parts: by a slope,
+only where a condition holds, or by a function."""
+
+
+class NoDerivativeError(ValueError):
+    """A part of a score has no derivative."""
+
+
+@dataclass(frozen=True)
+class ArrayColumns:
+    """Gives the columns of classes or of pairs by name, as `pl.col` does."""
+
+    rows: Segments
+    arrays: Mapping[str, Column | Floats]
+    """The columns that have numbers; those that are a `Column` have derivatives."""
+    labels: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """The columns that have no derivative: labels. Expressions may use them."""
+
+    def __call__(self, name: str) -> Any:  # noqa: ANN401 - a Column, or OfLabels
+        """A column."""
+        if name in self.labels.columns:
+            return OfLabels(self, pl.col(name))
+        column = self.arrays[name]
+        return column if isinstance(column, Column) else Column(self, column)
+
+    def number(self, part: object, *, is_total: bool) -> Column:
+        """A number, or an expression of labels, as a column without derivatives."""
+        if isinstance(part, Column):
+            return part
+        if isinstance(part, (OfLabels, pl.Expr)):
+            return self._of_labels(_expression(part))
+        if part is None:
+            part = math.nan
+        return Column(self, np.full(1, float(part)), is_total=is_total)  # type: ignore[arg-type]
+
+    def _of_labels(self, part: pl.Expr) -> Column:
+        """The column of an expression that has no derivative, because it is of labels alone."""
+        if unknown := {*part.meta.root_names()} - {*self.labels.columns}:
+            msg = f"{part} is an expression of {', '.join(map(repr, sorted(unknown)))}"
+            raise NoDerivativeError(msg)
+        slices = pl.Series("polars_mcc:slice", self.rows.of_row, pl.UInt32)
+        [values] = self.labels.select(part.over(slices).cast(pl.Float64))
+        return Column(self, np.broadcast_to(values.to_numpy(), (self.rows.size,)))
+
+
+def _reflected(name: str) -> Callable[[Column, object], Column]:
+    """An operation with a number on its left."""
+    return lambda self, other: getattr(self.as_number(other), name)(self)
+
+
+def _comparison(how: Callable[[Any, Any], Any]) -> Callable[[Column, object], Column]:
+    """A comparison."""
+
+    def compared(self: Column, other: object) -> Column:
+        x, y = self.beside(other)
+        is_known = ~(np.isnan(x.value) | np.isnan(y.value))
+        return x.plain(np.where(is_known, how(x.value, y.value), math.nan))
+
+    return compared
+
+
+class Column:
+    """A number per row, or per slice (`is_total`), and how it follows from other columns."""
+
+    __array_ufunc__ = None  # An array times a Column is a Column.
+
+    def __init__(
+        self,
+        columns: ArrayColumns,
+        value: Floats,
+        parts: Sequence[tuple[Column, _Rule]] = (),
+        *,
+        only: Floats | None = None,
+        is_total: bool = False,
+        is_variable: bool = False,
+    ) -> None:
+        """Remember the parts, each with the rule for its derivative, and the rows of a filter.
+
+        A score has derivatives by what `is_variable`.
+        """
+        self.columns, self.value = columns, value
+        self.parts: list[tuple[Column, _Rule]] = [
+            (part, rule) for part, rule in parts if part.varies
+        ]
+        self.only, self.is_total = only, is_total
+        self.varies: bool = is_variable or bool(self.parts)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """Raise an error for a method that has no derivative."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        msg = f"'{name}' has no derivative; there are {', '.join(METHODS)}"
+        raise NoDerivativeError(msg)
+
+    def __add__(self, other: object) -> Column:
+        """Add."""
+        x, y = self.beside(other)
+        return _made(x.value + y.value, (x, 1.0), (y, 1.0))
+
+    def __sub__(self, other: object) -> Column:
+        """Subtract."""
+        x, y = self.beside(other)
+        return _made(x.value - y.value, (x, 1.0), (y, -1.0))
+
+    def __mul__(self, other: object) -> Column:
+        """Multiply."""
+        x, y = self.beside(other)
+        return _made(x.value * y.value, (x, y.value), (y, x.value))
+
+    def __truediv__(self, other: object) -> Column:
+        """Divide."""
+        x, y = self.beside(other)
+        ratio = x.value / y.value
+        return _made(ratio, (x, 1 / y.value), (y, -ratio / y.value))
+
+    def pow(self, exponent: object) -> Column:
+        """Raise to a power."""
+        x, n = self.beside(exponent)
+        power = x.value**n.value
+        slope = n.value * x.value ** (n.value - 1)
+        by_n = (n, lambda a: a * power * np.log(x.value))
+        return _made(power, (x, slope), by_n)
+
+    def __neg__(self) -> Column:
+        """Change the sign."""
+        return _made(-self.value, (self, -1.0))
+
+    def __pow__(self, exponent: object) -> Column:
+        """Raise to a power."""
+        return self.pow(exponent)
+
+    __radd__, __rsub__ = _reflected("__add__"), _reflected("__sub__")
+    __rmul__, __rtruediv__ = _reflected("__mul__"), _reflected("__truediv__")
+    __rpow__ = _reflected("pow")
+
+    # A comparison is 1, 0, or NaN where a number is missing.
+    __gt__, __lt__ = _comparison(operator.gt), _comparison(operator.lt)
+    __ge__, __le__ = _comparison(operator.ge), _comparison(operator.le)
+    __eq__ = _comparison(operator.eq)  # type: ignore[assignment]
+    __ne__ = _comparison(operator.ne)  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def __and__(self, other: object) -> Column:
+        """Whether two conditions hold."""
+        x, y = self.beside(other)
+        is_false = (x.value == 0) | (y.value == 0)
+        return x.plain(np.where(is_false, 0.0, x.value * y.value))
+
+    def __or__(self, other: object) -> Column:
+        """Whether one of two conditions holds."""
+        return ~(~self & ~self.as_number(other))
+
+    def __invert__(self) -> Column:
+        """Whether a condition does not hold."""
+        return self.plain(1 - self.value)
+
+    def is_null(self) -> Column:
+        """Whether there is no number."""
+        return self.plain(np.isnan(self.value) * 1.0)
+
+    def is_not_null(self) -> Column:
+        """Whether there is a number."""
+        return ~self.is_null()
+
+    def abs(self) -> Column:
+        """The absolute value."""
+        return _made(np.abs(self.value), (self, np.sign(self.value)))
+
+    def sqrt(self) -> Column:
+        """The square root."""
+        root = np.sqrt(self.value)
+        return _made(root, (self, 0.5 / root))
+
+    def exp(self) -> Column:
+        """The exponential."""
+        value = np.exp(self.value)
+        return _made(value, (self, value))
+
+    def log(self, base: float = math.e) -> Column:
+        """The logarithm to a base."""
+        scale = math.log(base)
+        return _made(np.log(self.value) / scale, (self, 1 / self.value / scale))
+
+    def clip(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Column:
+        """Cut at numbers."""
+        low = -math.inf if lower_bound is None else lower_bound
+        cut = np.clip(self.value, low, math.inf if upper_bound is None else upper_bound)
+        return self.where(cut == self.value, cut)
+
+    def where(self, holds: Flags, instead: Floats | float) -> Column:
+        """The number where a condition holds, and a number without derivative elsewhere."""
+        return _made(np.where(holds, self.value, instead), (self, holds))
+
+    def except_where(self, undefined: Column, instead: float | None) -> Column:
+        """The number, but `instead` where it is undefined."""
+        holds = undefined if self.is_total else undefined.per_row()
+        return self.where(holds.value != 1, math.nan if instead is None else instead)
+
+    def fill_null(self, value: object) -> Column:
+        """Put a number where there is none."""
+        x, fill = self.beside(value)
+        known = ~np.isnan(x.value)
+        filled = np.where(known, x.value, fill.value)
+        return _made(filled, (x, known), (fill, ~known))
+
+    def drop_nulls(self) -> Column:
+        """The same: aggregations ignore nulls anyway."""
+        return self
+
+    def cast(self, dtype: object, **_: object) -> Column:
+        """Cast to a float. Other casts are step functions, without a derivative."""
+        if dtype not in {pl.Float64, pl.Float32}:
+            msg = f"a cast to {dtype} has no derivative"
+            raise NoDerivativeError(msg)
+        return self
+
+    def alias(self, _: str) -> Column:
+        """The same: the name is read from the expression."""
+        return self
+
+    def filter(self, *predicates: object, **constraints: object) -> Column:
+        """Leave out rows from aggregations."""
+        conditions = [
+            *predicates,
+            *(self.columns(name) == is_ for name, is_ in constraints.items()),
+        ]
+        only = np.asarray(1.0 if self.only is None else self.only)
+        for condition in map(self.as_number, conditions):
+            holds = condition.per_row().value == 1
+            only = only * holds
+        rules = [(self, 1.0)]
+        return Column(self.columns, self.value, rules, only=only, is_total=self.is_total)
+
+    def count(self) -> Column:
+        """Count the numbers."""
+        return Column(self.columns, self._total(self._used.astype(float)), is_total=True)
+
+    def sum(self) -> Column:
+        """Add up the rows."""
+        if self.is_total:
+            return self
+        used, rows = self._used, self.columns.rows
+        total = self._total(np.where(used, self.value, 0.0))
+        rules = [(self, lambda a: np.where(used, rows.spread(a), 0.0))]
+        return Column(self.columns, total, rules, is_total=True)
+
+    def mean(self) -> Column:
+        """The mean of the rows; NaN without any."""
+        if self.is_total:
+            return self
+        number = self.count()
+        return self.sum() / number.where(number.value > 0, math.nan)
+
+    def min(self) -> Column:
+        """The least number. Rows that have it share the derivative."""
+        return self._end(Segments.min)
+
+    def max(self) -> Column:
+        """The largest number. Rows that have it share the derivative."""
+        return self._end(Segments.max)
+
+    def of_slices(self) -> Column:
+        """The number of each slice, where all its rows have the same."""
+        if self.is_total:
+            return self
+        rows = self.columns.rows
+        value = np.broadcast_to(self.value, (*self.value.shape[:-1], rows.size))
+        # All rows of a slice have the same number, so each has a part of what moves it.
+        rules = [(self, lambda a: rows.spread(a / np.maximum(rows.lengths, 1)))]
+        return Column(self.columns, rows.first(value), rules, is_total=True)
+
+    def plain(self, value: Floats) -> Column:
+        """Other numbers of the same rows, without derivatives."""
+        return Column(self.columns, value, is_total=self.is_total)
+
+    def gradient(self, *of: Column, each_row: bool = False) -> list[Floats]:
+        """How far each row of other columns moves this number: of its slice, or of `each_row`."""
+        score = self if each_row else self.of_slices()
+        order: list[Column] = []  # each column after its parts
+        seen: set[int] = set()
+
+        def visit(column: Column) -> None:
+            if id(column) not in seen:
+                seen.add(id(column))
+                for part, _ in column.parts:
+                    visit(part)
+                order.append(column)
+
+        visit(score)
+        moves: dict[int, Any] = {id(score): np.ones_like(score.value)}
+        for column in reversed(order):
+            move = moves[id(column)]
+            for part, rule in column.parts:
+                moves[id(part)] = moves.get(id(part), 0.0) + _moved(move, rule)
+        shape = (*score.value.shape[:-1], self.columns.rows.size)
+        return [np.broadcast_to(moves.get(id(column), 0.0), shape) for column in of]
+
+    def as_number(self, other: object) -> Column:
+        """A number as a column."""
+        return self.columns.number(other, is_total=self.is_total)
+
+    def beside(self, other: object) -> tuple[Column, Column]:
+        """Both columns with a number per row, if one of them has; else per slice."""
+        other = self.as_number(other)
+        filters = [side.only for side in (self, other) if side.only is not None]
+        if len(filters) > 1 and not np.array_equal(filters[0], filters[1]):
+            msg = "it computes with two columns that are filtered differently"
+            raise NoDerivativeError(msg)
+        if self.is_total == other.is_total:
+            return self, other
+        return self.per_row(), other.per_row()
+
+    def per_row(self) -> Column:
+        """The same numbers, one per row."""
+        if not self.is_total:
+            return self
+        rows = self.columns.rows
+        if self.value.shape[-1] != len(rows.starts):  # one number for all
+            return Column(self.columns, self.value, self.parts)
+        return Column(self.columns, rows.spread(self.value), [(self, rows.sum)])
+
+    @property
+    def _used(self) -> Flags:
+        """Whether an aggregation uses the row."""
+        known = ~np.isnan(self.value)
+        return known if self.only is None else known & (self.only == 1)
+
+    def _total(self, values: Floats) -> Floats:
+        rows = self.columns.rows
+        return rows.sum(np.broadcast_to(values, (*values.shape[:-1], rows.size)))
+
+    def _end(self, end_of: Callable[[Segments, Floats], Floats]) -> Column:
+        if self.is_total:
+            return self
+        rows = self.columns.rows
+        end = end_of(rows, np.where(self._used, self.value, math.nan))
+        are_ends = self.filter(self.plain((self.value == rows.spread(end)) * 1.0))
+        return Column(self.columns, end, [(are_ends.mean(), 1.0)], is_total=True)
+
+
+class OfLabels:
+    """An expression of labels. Polars computes it; with a `Column` it is one."""
+
+    def __init__(self, columns: ArrayColumns, of: Any) -> None:  # noqa: ANN401
+        """Remember the expression, or a namespace of its methods."""
+        self.columns, self.of = columns, of
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """A method of the expression; of a column, if an argument is one."""
+        attribute = getattr(self.of, name)
+        if not callable(attribute):
+            return OfLabels(self.columns, attribute)
+
+        def method(*values: object, **options: object) -> object:
+            if any(isinstance(value, Column) for value in (*values, *options.values())):
+                return getattr(self.columns.number(self, is_total=False), name)(*values, **options)
+            return OfLabels(self.columns, attribute(*map(_expression, values), **options))
+
+        return method
+
+    __hash__ = object.__hash__
+
+
+def _operation(name: str) -> Callable[..., object]:
+    def operation(self: OfLabels, *other: object) -> object:
+        if any(isinstance(value, Column) for value in other):
+            return getattr(self.columns.number(self, is_total=False), name)(*other)
+        return OfLabels(self.columns, getattr(self.of, name)(*map(_expression, other)))
+
+    return operation
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod", "and", "or"):
+    setattr(OfLabels, f"__{_name}__", _operation(f"__{_name}__"))
+    setattr(OfLabels, f"__r{_name}__", _operation(f"__r{_name}__"))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "invert"):
+    setattr(OfLabels, f"__{_name}__", _operation(f"__{_name}__"))
+
+
+def _expression(part: object) -> Any:  # noqa: ANN401
+    return part.of if isinstance(part, OfLabels) else part
+
+
+METHODS = (
+    *("+ - * / **", "comparisons", "& | ~", "abs", "alias", "cast", "clip", "count", "drop_nulls"),
+    *("exp", "fill_null", "filter", "is_not_null", "is_null", "log", "max", "mean", "min", "pow"),
+    *("sqrt", "sum"),
+)
+"""What a `Column` can do."""
+
+
+def _made(value: Floats, *parts: tuple[Column, _Rule]) -> Column:
+    """A function of parts that have as many numbers, each with the rule for its derivative."""
+    [(first, _), *_] = parts
+    filters = (part.only for part, _ in parts if part.only is not None)
+    return Column(first.columns, value, parts, only=next(filters, None), is_total=first.is_total)
+
+
+def _moved(move: Floats, rule: _Rule) -> Floats:
+    """How far a column moves a score through one of its parts. 0 times infinity is 0."""
+    if callable(rule):
+        return rule(move)
+    if isinstance(rule, np.ndarray) and rule.dtype == np.bool_:
+        return np.where(rule, move, 0.0)
+    return np.where(move == 0, 0.0, move * rule)

@@ -1,0 +1,180 @@
+"""Classes, and pairs if a metric needs them → metrics of each slice, in one query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._counts.class_counts import is_scored, with_margins
+from polars_mcc._counts.exact_sums import Product
+from polars_mcc._counts.label_hashes import with_hashes, with_wide_labels
+from polars_mcc._counts.sliced_log import SlicedLog, computed
+from polars_mcc._metrics.mcc import Sums, count_of, summed
+from polars_mcc._metrics.metric_type import Metric, Terms, sum_name
+from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, Col, TwoByTwo, class_scores
+from polars_mcc._metrics.score_levels_and_bins import levels_of, over_levels
+
+_OCCURS = "seen"
+
+
+def measure(
+    log: SlicedLog,
+    classes: pl.LazyFrame,
+    metrics: Sequence[Metric],
+    *,
+    pairs: pl.LazyFrame | None = None,
+    positive: pl.Expr | None = None,
+) -> pl.LazyFrame:
+    """Compute the metrics of each slice, with its `n` and `n_null`.
+
+    Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
+    `positive` is true for the positive class.
+    """
+    has_classes, has_pairs = (
+        any(metric.classes for metric in metrics),
+        any(metric.pairs for metric in metrics),
+    )
+    if has_classes or has_pairs:
+        classes = classes.cache()
+    slices, sums = summed(log, classes, positive)
+    for is_filled in {metric.is_filled for metric in metrics if metric.classes}:
+        apart = log if is_filled else replace(log, zero_division=None)
+        scores = class_scores(apart, classes).with_columns(pl.col(*CLASS_DTYPES).cast(pl.Float64))
+        alike = [metric for metric in metrics if metric.is_filled == is_filled]
+        slices = log.beside(slices, _aggregated(log, scores, ["label"], alike, "classes"))
+    if has_pairs and pairs is not None:
+        slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
+    if log.is_of_scores and pairs is not None:
+        levels = levels_of(log, pairs).cache()
+        slices = log.beside(slices, _over_scores(log, levels, metrics))
+    n = count_of(log, Terms.s)
+    if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
+        n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
+    values = {
+        metric.name: metric.value(Terms().of(metric, log.zero_division)) for metric in metrics
+    }
+    return slices.with_columns(**_terms(log, sums)).select(
+        *log.slice,
+        n=n,
+        **{
+            metric.name: (
+                count_of(log, values[metric.name])
+                if metric.is_count
+                else pl.when(n > 0).then(values[metric.name])
+            )
+            for metric in metrics
+        },
+        n_null=log.numbers.as_count(pl.col("null")),
+    )
+
+
+def with_labels_for(log: SlicedLog, metrics: Sequence[Metric]) -> SlicedLog:
+    """The log with labels as metrics need them: hashes, wide integers, or as they are."""
+    if not any(metric.needs_labels for metric in metrics):
+        return with_hashes(log)
+    return with_wide_labels(log) if any(metric.has_labels for metric in metrics) else log
+
+
+def _by_column(
+    metrics: Sequence[Metric],
+    over: Literal["classes", "pairs", "levels", "bins"],
+    column: Col = pl.col,
+) -> dict[str, pl.Expr]:
+    """The sums of all metrics over classes, pairs, levels or bins, by column name."""
+    return {
+        sum_name(metric.name, name): sum_(column)
+        for metric in metrics
+        for name, sum_ in getattr(metric, over).items()
+    }
+
+
+def _aggregated(
+    log: SlicedLog,
+    frame: pl.LazyFrame,
+    order: Sequence[str],
+    metrics: Sequence[Metric],
+    over: Literal["classes", "pairs"],
+    **in_any_order: pl.Expr,
+) -> pl.LazyFrame:
+    """The sums of metrics over the classes or pairs of each slice, in an order of these rows.
+
+    An expression of a user has columns of its own, so it aggregates them in any order.
+    """
+    sums, plain = _by_column(metrics, over, computed), _by_column(metrics, over)
+    own = {name: plain[name] for name, sum_ in sums.items() if sum_.meta.eq(plain[name])}
+    in_order = {name: sum_ for name, sum_ in sums.items() if name not in own}
+    slices = log.per_slice_in_order(frame, order, in_order, **own, **in_any_order)
+    # Labels are Int128 here, to compute with. A result that Int64 cannot hold is an error.
+    results = cs.by_name(*sums) & cs.by_dtype(pl.Int128)
+    return slices.with_columns(results.cast(pl.Int64)) if sums else slices
+
+
+def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+    """The sums over levels and bins of scores that metrics define, and `concordant`."""
+    of_levels, of_bins = _by_column(metrics, "levels"), _by_column(metrics, "bins")
+    are_probabilities = any(metric.are_probabilities for metric in metrics)
+    return over_levels(log, levels, of_levels, of_bins, are_probabilities=are_probabilities)
+
+
+def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
+    """Compute the columns of `Terms` from the sums of a slice, each rounded once."""
+    s, product = sums.s, log.numbers.product
+    var_gold, var_pred = sums.variances(log.numbers)
+    products = {
+        "cov": sums.covariance(log.numbers),
+        "var_gold": var_gold,
+        "var_pred": var_pred,
+        "ss": product(s, s),
+        "cs": product(sums.c, s),
+        "t_p": product(sums.t, sums.p),
+        "apart": product(s, s) - sums.gold_pred,
+        "most": product(pl.col("overlap"), s) - sums.gold_pred,
+    }
+    t, p, c = (pl.col(f"positive:{name}") for name in ("gold", "pred", "tp"))
+    products["positive:most"] = product(pl.min_horizontal(t, p), s) - product(t, p)
+    of_positive = TwoByTwo.exact(log.numbers, t, p, c, s)
+    return {
+        **{f"positive:{name}": number for name, number in of_positive._asdict().items()},
+        "total": log.numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
+        **{name: product.to_float() for name, product in products.items()},
+    }
+
+
+def _over_pairs(
+    log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame, metrics: Sequence[Metric]
+) -> pl.LazyFrame:
+    """Aggregate the pairs of each slice by the sums of metrics.
+
+    These expressions may use `gold`, `pred`, and floats, exact and rounded once: `n`,
+    `share` = n/s, `expected` = t·p/s², the share by chance, and `excess` = share - expected.
+    The result also has `unseen`, the expected share of all pairs that do not occur.
+    """
+    product = log.numbers.product
+    n, t, p, s = (pl.col(name) for name in ("units", "gold_t", "pred_p", "s"))
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
+    guessed, squared = product(t, p), product(s, s)
+
+    def of_square(part: Product) -> pl.Expr:
+        return part.to_float() / squared.to_float()
+
+    cells = with_margins(log, scored, classes).with_columns(s=log.within_slice(n.sum()))
+    rows = cells.select(
+        *log.slice,
+        "gold",
+        "pred",
+        "s",
+        **guessed.columns(_OCCURS),
+        n=pl.col("n").cast(pl.Float64),
+        share=n.cast(pl.Float64) / s.cast(pl.Float64),
+        expected=of_square(guessed),
+        excess=of_square(product(n, s) - guessed),
+    )
+    seen = guessed.from_columns(_OCCURS, pl.col).sum()
+    of_slice = {"s": s.max(), **seen.columns(_OCCURS)}
+    slices = _aggregated(log, rows, ["gold", "pred"], metrics, "pairs", **of_slice)
+    left = squared - seen.from_columns(_OCCURS, pl.col)
+    return slices.with_columns(unseen=of_square(left)).drop(of_slice)

@@ -1,0 +1,126 @@
+"""Classes → sums → R_K, Gorodkin's form of the Matthews coefficient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_mcc._counts.exact_sums import Numbers, Product, count_where
+from polars_mcc._counts.sliced_log import SlicedLog
+
+
+class Sums(NamedTuple):
+    """The sums of a slice that R_K needs: rows, hits, gold labels and predicted labels.
+
+    With one label a row, there are as many labels as rows. `gold_pred`, `gold_gold` and `pred_pred`
+    are sums over the classes of products of their marginals.
+    """
+
+    s: pl.Expr
+    c: pl.Expr
+    t: pl.Expr
+    p: pl.Expr
+    gold_pred: Product
+    gold_gold: Product
+    pred_pred: Product
+
+    def covariance(self, numbers: Numbers) -> Product:
+        """The covariance of gold and pred, times s²."""
+        return numbers.product(self.c, self.s) - self.gold_pred
+
+    def variances(self, numbers: Numbers) -> tuple[Product, Product]:
+        """The variances of gold and of pred, times s²."""
+        products = numbers.product(self.t, self.s), numbers.product(self.p, self.s)
+        return products[0] - self.gold_gold, products[1] - self.pred_pred
+
+    @classmethod
+    def over_classes(
+        cls, t: pl.Expr, p: pl.Expr, hits: pl.Expr, numbers: Numbers, rows: pl.Expr | None = None
+    ) -> Sums:
+        """Sum the marginals, a row per class. `rows` counts the rows if Σ t does not."""
+        products = (numbers.product(*sides).sum() for sides in ((t, p), (t, t), (p, p)))
+        return cls(t.sum() if rows is None else rows, hits, t.sum(), p.sum(), *products)
+
+    def columns(self) -> dict[str, pl.Expr]:
+        """The expressions to compute, by column name."""
+        columns: dict[str, pl.Expr] = {}
+        for name, number in self._asdict().items():
+            columns |= number.columns(name) if isinstance(number, Product) else {name: number}
+        return columns
+
+    def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
+        """The same sums, read from their computed `columns`."""
+        s, c, t, p = map(column, ("s", "c", "t", "p"))
+        numbers = self._asdict().items()
+        products = (n.from_columns(name, column) for name, n in numbers if isinstance(n, Product))
+        return Sums(s, c, t, p, *products)
+
+
+def rows_of(log: SlicedLog) -> pl.Expr:
+    """Count the rows of a slice, from its classes."""
+    return pl.col("row_n" if log.is_multilabel else "gold_n").sum()
+
+
+def summed(
+    log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None
+) -> tuple[pl.LazyFrame, Sums]:
+    """Add up the classes of each slice, in its units. `positive` is true for the positive class.
+
+    Returns a row per slice, and the expressions that read the sums from its columns. Besides the
+    sums there are `null`, the rows not scored, the `unit`, and columns that only some metrics need.
+    Polars drops unused columns from the plan, so they cost nothing.
+    """
+    t, p, c = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n")
+    sums = Sums.over_classes(t, p, c.sum(), log.numbers, rows_of(log))
+    is_positive = pl.lit(value=False) if positive is None else positive
+    slices = log.per_slice(
+        log.with_total(classes),
+        **sums.columns(),
+        null=pl.col("null_n").sum(),
+        unit=pl.col("unit").max(),
+        k=count_where((t > 0) | (p > 0)),
+        k_gold=count_where(t > 0),
+        k_pred=count_where(p > 0),
+        overlap=pl.min_horizontal(t, p).sum(),
+        first=t.max(),
+        second=t.top_k(2).min(),
+        **{
+            f"positive:{name}": pl.when(is_positive).then(units).otherwise(0).sum()
+            for name, units in {"gold": t, "pred": p, "tp": c}.items()
+        },
+    )
+    return slices, sums.from_columns(pl.col)
+
+
+def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:
+    """Divide as floats; 0/0 is `zero_division`."""
+    part, whole = part.cast(pl.Float64), whole.cast(pl.Float64)
+    return _except_where(whole == 0, part / whole, zero_division)
+
+
+def correlation(
+    cov: pl.Expr, var_gold: pl.Expr, var_pred: pl.Expr, zero_division: float | None
+) -> pl.Expr:
+    """Divide cov by √(var_gold · var_pred), floats; 0/0 is `zero_division`.
+
+    The root is taken of the product: √(x·x) is exactly x, so a perfect prediction scores exactly
+    1. The product of two roots may round to a neighbour of 1.
+    """
+    score = (cov / (var_gold * var_pred).sqrt()).clip(-1, 1)
+    return _except_where((var_gold <= 0) | (var_pred <= 0), score, zero_division)
+
+
+def _except_where(undefined: pl.Expr, number: Any, instead: float | None) -> pl.Expr:  # noqa: ANN401
+    """A number, but `instead` where it is undefined: expressions, or columns of arrays."""
+    if isinstance(number, pl.Expr):
+        return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)
+    column: pl.Expr = number.except_where(undefined, instead)
+    return column
+
+
+def count_of(log: SlicedLog, units: pl.Expr) -> pl.Expr:
+    """Convert a number of units of a slice to a count."""
+    unit = pl.col("unit").fill_null(1.0)  # null without rows
+    return log.numbers.as_count(log.numbers.from_units(units, unit))

@@ -1,0 +1,386 @@
+"""The type of a metric: its name, formula and source, and an expression over sums of a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import Role
+from polars_mcc._counts.sliced_log import OfRow
+from polars_mcc._metrics.mcc import correlation, divide
+from polars_mcc._metrics.one_vs_rest import Col, TwoByTwo
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from polars_mcc._metrics.derivatives import ArrayColumns
+
+Sum: TypeAlias = Callable[[Col], pl.Expr]
+"""An aggregation, as a function of columns. A function `lambda col: col("f1").min()` has a
+derivative; one that returns an expression of its own has none."""
+
+PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
+"""The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
+
+
+Needed: TypeAlias = Literal["any", "two gold", "all gold", "all"]
+"""Classes of a slice: any, two gold classes, all gold classes (two or more), or all of them as gold
+and as predicted."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the largest value of a metric: numbers, or functions of `Terms`."""
+
+    low: float | Callable[[Terms], pl.Expr]
+    high: float | Callable[[Terms], pl.Expr]
+    text: str = ""
+
+    @property
+    def numbers(self) -> tuple[float | None, float | None]:
+        """Both ends; None for an end that depends on the slice."""
+        low, high = (None if callable(end) else end for end in (self.low, self.high))
+        return low, high
+
+    def __str__(self) -> str:
+        """The text that `metrics()` shows."""
+        return self.text or f"[{self.low:g}, {self.high:g}]"
+
+
+class Terms:
+    """The numbers of a slice that metrics are made of: columns, in the units of the slice.
+
+    `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
+    are s). `n` is the weight of the rows, and `k` the number of classes that occur. Products are
+    floats, each rounded once. `positive` is the table of the positive class and the rest. Of a log
+    of scores, there are `s`, the gold rows of `positive`, and `concordant` (see `over_levels`).
+    `terms["name"]` is a sum that the metric itself defines.
+    """
+
+    s, c, t, p = pl.col("s"), pl.col("c"), pl.col("t"), pl.col("p")
+    n, k = pl.col("total"), pl.col("k")
+    k_gold, k_pred = pl.col("k_gold"), pl.col("k_pred")
+    covariance, var_gold, var_pred = pl.col("cov"), pl.col("var_gold"), pl.col("var_pred")
+    rows_squared, hits_times_rows = pl.col("ss"), pl.col("cs")
+    gold_times_pred = pl.col("t_p")
+    chance_disagreement, max_covariance = pl.col("apart"), pl.col("most")
+    concordant = pl.col("concordant")
+    first, second = pl.col("first"), pl.col("second")
+    unseen = pl.col("unseen")
+    positive = TwoByTwo.of_columns("positive:")
+    positive_most = pl.col("positive:most")
+
+    sums: Mapping[str, pl.Expr]
+    zero_division: float | None
+
+    def of(self, metric: Metric, zero_division: float | None) -> Self:
+        """The same terms, with the sums of a metric, and a number in place of 0/0."""
+        terms = copy(self)
+        terms.sums, terms.zero_division = self.sums_of(metric), zero_division
+        return terms
+
+    def sums_of(self, metric: Metric) -> Mapping[str, pl.Expr]:
+        """The sums over classes or pairs that a metric defines, by name."""
+        names = (*metric.classes, *metric.pairs, *metric.levels, *metric.bins)
+        return {name: pl.col(sum_name(metric.name, name)) for name in names}
+
+    def __getitem__(self, name: str) -> pl.Expr:
+        """A sum over classes or pairs that the metric defines."""
+        return self.sums[name]
+
+    def ratio(self, part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+        """Divide; 0/0 is `zero_division`."""
+        return divide(part, whole, self.zero_division)
+
+    def correlation(self, cov: pl.Expr, var_gold: pl.Expr, var_pred: pl.Expr) -> pl.Expr:
+        """Turn a covariance into a correlation; 0/0 is `zero_division`."""
+        return correlation(cov, var_gold, var_pred, self.zero_division)
+
+
+class OverPairs(Terms):
+    """Terms that have derivatives: sums over the pairs of slices, as arrays."""
+
+    def __init__(self, column: ArrayColumns) -> None:
+        """Take the columns of pairs."""
+        self._column = column
+
+    def sums_of(self, metric: Metric) -> Mapping[str, pl.Expr]:
+        """The sums that a metric defines, over rows."""
+        sums = {**metric.classes, **metric.pairs}
+        return {name: sum_(self._column) for name, sum_ in sums.items()}
+
+
+class OverClasses(OverPairs):
+    """Terms that have derivatives: float sums over the classes of slices, as arrays.
+
+    The columns are those of `CLASS_DTYPES`; `fn`, `fp` and `tn` of each class against the rest; `s`
+    and `k` of the slice; and `is_positive`, true for the positive class. Products are of shares of
+    the rows. Terms that only metrics without an interval need are not here.
+    """
+
+    def __init__(self, column: ArrayColumns) -> None:
+        """Take the columns of classes."""
+        super().__init__(column)
+        self.s = self.t = self.p = self.n = column("s")
+        self.c, self.k = column("hits").sum(), column("k")
+        unit: Any = column.number(1.0, is_total=True)
+        self.rows_squared = self.gold_times_pred = unit
+
+    # Most metrics need few of these.
+    @cached_property
+    def _each(self) -> TwoByTwo:
+        return TwoByTwo.of_floats(self._column)
+
+    @cached_property
+    def covariance(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self._each.covariance.sum()
+
+    @cached_property
+    def var_gold(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self._each.var_gold.sum()
+
+    @cached_property
+    def var_pred(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self._each.var_pred.sum()
+
+    @cached_property
+    def hits_times_rows(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return (self._column("hits") / self.s).sum()
+
+    @cached_property
+    def chance_disagreement(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self.covariance + (self._column("fn") / self.s).sum()
+
+    @cached_property
+    def positive(self) -> TwoByTwo:  # type: ignore[override]
+        """The table of the positive class and the rest."""
+        is_positive = self._column("is_positive")
+
+        def of_positive(name: str) -> pl.Expr:
+            if name == "s":
+                return self.s
+            total: pl.Expr = self._column(name).filter(is_positive).sum()
+            # Without the positive class, all rows are negative.
+            return total + self.s * (1 - is_positive.sum()) if name == "tn" else total
+
+        return TwoByTwo.of_floats(of_positive)
+
+
+Value: TypeAlias = Callable[[Terms], pl.Expr]
+
+RATIO = Range(0, 1)
+SIGNED = Range(-1, 1)
+KINK = "{} changes at random between samples, so its error is not normal"
+DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
+FAWCETT = "Fawcett 2006, Pattern Recognition Letters 27"
+RIJSBERGEN = "van Rijsbergen 1979, Information Retrieval"
+
+
+def has_two_gold(terms: Terms) -> pl.Expr:
+    """Whether there are two gold classes; in lists, a label that some rows have and others lack."""
+    return terms.var_gold > 0
+
+
+def has_both(terms: Terms) -> pl.Expr:
+    """Whether the positive class and the rest are gold."""
+    return terms.positive.var_gold > 0
+
+
+OF_GOLD = ({"tp", "fn"}, {"tn", "fp"})
+"""The counts that make up the gold rows of the positive class, and of the rest."""
+
+
+def has_rows(part: str, rest: str) -> Callable[[Terms], pl.Expr]:
+    """Whether the rate part / (part + rest) has the gold rows that it needs.
+
+    A rate of gold rows needs them. A rate of predicted rows needs them or predictions.
+    """
+    is_negative = "tn" in {part, rest}
+    is_of_gold = {part, rest} in OF_GOLD
+
+    def has(terms: Terms) -> pl.Expr:
+        gold, pred = terms.positive.gold, terms.positive.pred
+        gold, pred = (terms.s - gold, terms.s - pred) if is_negative else (gold, pred)
+        return gold > 0 if is_of_gold else (gold > 0) | (pred > 0)
+
+    return has
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score of slices: its expression, what `metrics()` shows, and what intervals need."""
+
+    name: str
+    value: Callable[[Terms], pl.Expr]
+    formula: str
+    source: str
+    range: Range | None
+    undefined: str = ""  # where it is 0/0
+    peers: tuple[str, ...] = ()  # functions of other libraries that agree
+    classes: Mapping[str, Sum] = field(default_factory=dict)
+    """Aggregations over the columns of `classes` of a slice, by name."""
+    pairs: Mapping[str, Sum] = field(default_factory=dict)
+    """Aggregations over the columns of the pairs of a slice, by name."""
+    levels: Mapping[str, Sum] = field(default_factory=dict)
+    """Aggregations over the columns of the score levels of a slice, by name."""
+    bins: Mapping[str, Sum] = field(default_factory=dict)
+    """Aggregations over the columns of bins of scores of a slice, by name."""
+    of_row: OfRow | None = None
+    """With a score per class: makes one score of the scores of a row."""
+    is_of_scores: bool = False  # whether it needs scores, not predicted labels
+    are_probabilities: bool = False  # whether these scores must be probabilities
+    is_of_positive: bool = False  # whether it scores one class against the rest
+    is_count: bool = False
+    less_is_better: bool = False
+    given: Literal["gold", "pred"] | None = None
+    """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
+    """
+    is_of_rows: bool = False
+    """Whether it is a mean over all rows."""
+    of_rest: bool = False
+    """Whether these rows have another label than the positive one."""
+    classes_needed: Needed = "any"
+    """The classes that a slice must have to be compared with another. A mean over the classes of a
+    slice is another score without one of them."""
+    has_gold: Callable[[Terms], pl.Expr] | None = None
+    """Whether a slice has the gold rows that the metric needs; None: it needs none but scored rows.
+    """
+    no_interval: str = ""
+    """Why the metric has no interval and no test; "" if it has."""
+    multilabel: bool = False  # whether it is defined for rows with lists of labels
+    is_filled: bool = True
+    """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
+
+    @property
+    def origin(self) -> Literal["positive", "pairs", "classes", "scores"]:
+        """The counts that the metric needs."""
+        if self.is_of_scores:
+            return "scores"
+        if self.is_of_positive:
+            return "positive"
+        return "pairs" if self.pairs else "classes"
+
+    @property
+    def role(self) -> Role:
+        """Whether it scores the predicted labels of the models, or their scores."""
+        return "score" if self.is_of_scores else "pred"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a proportion of rows, all or of one label: its interval is Wilson's."""
+        return self.is_of_rows or self.is_count or self.given is not None
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether the metric needs pairs: classes are not enough."""
+        return bool(self.pairs) or self.is_of_scores
+
+    @property
+    def is_of_two(self) -> bool:
+        """Whether the metric needs two gold classes, as MCC does."""
+        return self.has_gold in {has_two_gold, has_both}
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the metric needs the labels, not just which labels are equal."""
+        return self.is_of_positive or self.is_of_scores or self.has_labels
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether labels are in the expressions of the metric, which may compute with them."""
+        sums = (*self.classes.values(), *self.pairs.values())
+        named = {name for sum_ in sums for name in sum_(pl.col).meta.root_names()}
+        return not named.isdisjoint({"label", "gold", "pred"})
+
+
+def sums_of_mean(column: str, weight: str | None = None) -> dict[str, Sum]:
+    """The two sums of a mean over a column of `classes`. Classes without a value are left out."""
+    if weight is None:
+        return {"total": lambda col: col(column).sum(), "weight": lambda col: col(column).count()}
+    return {
+        "total": lambda col: (col(column) * col(weight)).sum(),
+        "weight": lambda col: col(weight).filter(col(column).is_not_null()).sum(),
+    }
+
+
+def mean(terms: Terms) -> pl.Expr:
+    """The mean of which a metric has the sums; `zero_division` without any class."""
+    return terms.ratio(terms["total"], terms["weight"].fill_null(0))  # null without any class
+
+
+FACT = "polars_mcc:"
+"""Begins the names of facts, which no answer shows."""
+
+
+def fact(name: str, value: Callable[[Terms], pl.Expr]) -> Metric:
+    """A number about each slice, computed like a metric, that no answer shows."""
+    return Metric(
+        name,
+        lambda terms: value(terms).cast(pl.Float64),
+        "",
+        "",
+        None,
+        no_interval="it is no score",
+    )
+
+
+def defined(metric: Metric) -> Metric:
+    """The fact whether a metric is defined: 1, or 0 where it is 0/0.
+
+    A mean or minimum over classes is 0/0 if the score of each of these classes is. The fact is null
+    where the gold rows that the metric needs are missing: no model could change that. A metric of a
+    user does not say which gold rows it needs: NaN counts as 0/0, and null is not judged.
+    """
+
+    def value(terms: Terms) -> pl.Expr:
+        filled, raw = terms.of(metric, 0.0), terms.of(metric, None)
+        raw.sums = {**raw.sums, **raw.sums_of(is_defined)}
+        filled_value, raw_value = (metric.value(each).cast(pl.Float64) for each in (filled, raw))
+        has_gold = metric.has_gold(terms) if metric.has_gold else ~filled_value.is_infinite()
+        is_finite = raw_value.is_finite().fill_null(value=False)
+        return pl.when(has_gold).then(is_finite.cast(pl.Float64))
+
+    is_defined = replace(
+        fact(f"{FACT}defined {metric.name}", value),
+        classes=metric.classes,
+        is_filled=False,
+        is_of_scores=metric.is_of_scores,
+        of_row=metric.of_row,
+    )
+    return is_defined
+
+
+def most_rows(metric: Metric) -> Metric | None:
+    """The fact how many rows of a proportion a metric of two or more gold classes may count as.
+
+    The mean of K equal rates of t_k rows varies as a rate of K² / Σ 1/t_k rows. Each t_k is less by
+    half a row, but at least half a row. For two classes of s rows, K² / Σ 1/t_k is
+    2 (s - Σ t_k² / s). MCC and its kin vary about so, with any number of classes: four rows less,
+    so that one row of a rare class tells nothing. None: the metric counts rows, as recall does.
+    """
+    name = f"{FACT}most {metric.name}"
+    if metric.classes_needed in {"all", "all gold"}:
+        classes: Mapping[str, Sum] = {
+            "k": lambda col: col("support").count(),
+            "inverse": lambda col: (1 / (col("support") - 0.5).clip(lower_bound=0.5)).sum(),
+        }
+        rows = fact(name, lambda terms: terms["k"] ** 2 / terms["inverse"])
+        return replace(rows, classes=classes)
+    if not metric.is_of_two or metric.is_of_scores:
+        return None
+
+    def value(terms: Terms) -> pl.Expr:
+        varies = terms.positive.var_gold if metric.is_of_positive else terms.var_gold
+        return (2 * varies / terms.rows_squared * terms.n - 4).clip(lower_bound=0)
+
+    return fact(name, value)
+
+
+def sum_name(metric: str, name: str) -> str:
+    """The column name of a sum that a metric defines."""
+    return f"sum:{metric}:{name}"

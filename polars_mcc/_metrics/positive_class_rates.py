@@ -1,0 +1,142 @@
+"""The scores of one class against the rest: the counts of a 2 × 2 table, and their rates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from typing import Literal
+
+import polars as pl
+
+from polars_mcc._metrics.mcc import divide
+from polars_mcc._metrics.metric_type import (
+    DAVENPORT,
+    FAWCETT,
+    KINK,
+    OF_GOLD,
+    RATIO,
+    RIJSBERGEN,
+    SIGNED,
+    Metric,
+    Range,
+    Terms,
+    Value,
+    has_both,
+    has_rows,
+)
+
+_COUNT = Range(0, lambda terms: terms.n, "[0, s]")
+_ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"
+_ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
+
+
+def _count(name: str, words: str) -> Metric:
+    peers = (f"PyCM: {name.upper()}",)
+    value: Value = attrgetter(f"positive.{name}")
+    return Metric(name, value, words, FAWCETT, _COUNT, "", peers, is_count=True)
+
+
+def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
+    """The rate part / (part + rest) of two counts. Without its gold rows, it is null."""
+    undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
+    of_both = attrgetter(f"positive.{part}", f"positive.{rest}")
+    given: Literal["gold", "pred"] = "gold" if {part, rest} in OF_GOLD else "pred"
+
+    def value(terms: Terms) -> pl.Expr:
+        part_n, rest_n = of_both(terms)
+        at_0 = None if given == "gold" else terms.zero_division
+        if name in _ERRORS and at_0 is not None:
+            at_0 = 1 - at_0  # as fdr is 1 - ppv
+        return divide(part_n, part_n + rest_n, at_0)
+
+    return Metric(
+        name,
+        value,
+        formula,
+        source,
+        RATIO,
+        undefined,
+        peers,
+        given=given,
+        of_rest="tn" in {part, rest},
+        has_gold=has_rows(part, rest),
+    )
+
+
+_PRECISION = _rate(
+    *("precision", "tp", "fp", "tp / (tp + fp)", FAWCETT),
+    *("scikit-learn: precision_score", "PyCM: PPV"),
+)
+_RECALL = _rate(
+    *("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT),
+    *("scikit-learn: recall_score", "PyCM: TPR"),
+)
+_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR")
+
+_METRICS = [
+    _count("tp", "gold and predicted positive"),
+    _count("fp", "predicted positive, and gold negative"),
+    _count("fn", "predicted negative, and gold positive"),
+    _count("tn", "gold and predicted negative"),
+    Metric(
+        "prevalence",
+        lambda terms: terms.ratio(terms.positive.gold, terms.s),
+        "(tp + fn) / s",
+        _ALTMAN,
+        RATIO,
+        "",
+        ("PyCM: PRE",),
+        is_of_rows=True,
+    ),
+    _PRECISION,
+    _RECALL,
+    _SPECIFICITY,
+    Metric(
+        "f1",
+        lambda terms: terms.ratio(2 * terms.positive.tp, terms.positive.gold + terms.positive.pred),
+        "2tp / (2tp + fp + fn)",
+        RIJSBERGEN,
+        RATIO,
+        "tp + fp + fn = 0",
+        ("scikit-learn: f1_score", "PyCM: F1"),
+        has_gold=has_rows("tp", "fp"),
+    ),
+    replace(_PRECISION, name="ppv", source=_ALTMAN, peers=("PyCM: PPV",)),
+    _rate("npv", "tn", "fn", "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
+    replace(_RECALL, name="tpr", peers=("PyCM: TPR",)),
+    replace(_SPECIFICITY, name="tnr"),
+    _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
+    _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
+    _rate("fpr", "fp", "tn", "fp / (tn + fp)", FAWCETT, "PyCM: FPR"),
+    _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
+    Metric(
+        "phi",
+        lambda terms: terms.correlation(
+            *attrgetter("covariance", "var_gold", "var_pred")(terms.positive)
+        ),
+        "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
+        "Matthews 1975, Biochimica et Biophysica Acta 405",
+        SIGNED,
+        "the positive class is gold in all rows or in none, or predicted in all or in none",
+        ("scikit-learn: matthews_corrcoef", "PyCM: MCC"),
+        has_gold=has_both,
+    ),
+    Metric(
+        "phi_max",
+        lambda terms: terms.correlation(
+            terms.positive_most, terms.positive.var_gold, terms.positive.var_pred
+        ),
+        "the largest φ for these marginals: T = tp + fn and P = tp + fp, and the numerator of φ is "
+        "min(T, P)s - T·P",
+        DAVENPORT,
+        RATIO,
+        "where φ is 0/0",
+        has_gold=has_both,
+        no_interval=KINK.format("the side that limits a class"),
+    ),
+]
+
+POSITIVE_CLASS_RATES = [
+    replace(metric, is_of_positive=True, multilabel=True, less_is_better=metric.name in _ERRORS)
+    for metric in _METRICS
+]

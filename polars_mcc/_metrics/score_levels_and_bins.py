@@ -1,0 +1,148 @@
+"""Pairs of (gold, score) → levels: a row per slice and score, with cumulative counts.
+
+A level is a threshold too: the rows at or above it are `tp` and `fp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._counts.class_counts import is_scored
+from polars_mcc._counts.sliced_log import CLASS, MODEL, PRED, SlicedLog
+
+BOTH = ("positive", "negative")
+SQUARES = ("squares_positive", "squares_negative")
+"""The sums of squared sample weights, of the rows of either class."""
+
+
+def by_score(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """Count the `positive` and `negative` rows of each slice and `score`, in the wide dtype."""
+    counted = {BOTH: pl.col("n").cast(log.numbers.wide)}
+    counted |= {} if log.is_frequency else {SQUARES: pl.col("squares")}
+    sides = {
+        side: pl.when(is_side).then(count).otherwise(0)
+        for sides, count in counted.items()
+        for side, is_side in zip(sides, (pl.col("gold"), ~pl.col("gold")), strict=True)
+    }
+    scored = pairs.filter(is_scored(log)).select(*log.slice, score="pred", **sides)
+    return merged(log, scored)
+
+
+def merged(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    """Add up equal scores of a slice."""
+    return levels.group_by(*log.slice, "score").agg(pl.col(*BOTH, "^squares_.*$").sum())
+
+
+def in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    """Turn the counts of levels into units of the slice, as Int128, and add the `unit`."""
+    unit = log.numbers.unit(log.within_slice(pl.sum_horizontal(BOTH).sum()))
+    return levels.with_columns(unit=unit).with_columns(
+        log.numbers.in_units(pl.col(name), pl.col("unit")).alias(name) for name in BOTH
+    )
+
+
+def levels_of(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS) -> pl.LazyFrame:
+    """The levels of each slice, from the largest score down.
+
+    Six columns count rows in units: `positive` and `negative` the rows of the level, `tp` and `fp`
+    the rows at or above the level, `all_positive` and `all_negative` the rows of the slice. `score`
+    is `pred` as a float. `bin` is the bin of the level, if the rows of a slice are cut into bins of
+    equal size: equal scores are in one bin.
+    """
+    positive, negative = map(pl.col, BOTH)
+    counted = in_units(log, by_score(log, pairs)).filter((positive != 0) | (negative != 0))
+    above, n = pl.col("tp") + pl.col("fp"), pl.col("all_positive") + pl.col("all_negative")
+    middle = n - above + (positive + negative) / 2
+    place = (middle.cast(pl.Float64) / n.cast(pl.Float64) * bins).floor().clip(0, bins - 1)
+    return (
+        counted.sort(*log.slice, "score", descending=[False] * len(log.slice) + [True])
+        .with_columns(
+            pl.col("score").cast(pl.Float64),
+            pred="score",
+            tp=log.within_slice(positive.cum_sum()),
+            fp=log.within_slice(negative.cum_sum()),
+            all_positive=log.within_slice(positive.sum()),
+            all_negative=log.within_slice(negative.sum()),
+        )
+        .with_columns(bin=place.cast(pl.UInt32))
+    )
+
+
+def in_floats(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    """The levels with weights as floats, in place of numbers of units.
+
+    `n` is the weight of a level in the wide dtype.
+    """
+    counts = (*BOTH, "tp", "fp", "all_positive", "all_negative")
+    weights = log.numbers.from_units(pl.col(*counts), pl.col("unit")).cast(pl.Float64)
+    return levels.with_columns(
+        weights, n=log.numbers.from_units(pl.sum_horizontal(BOTH), pl.col("unit"))
+    )
+
+
+def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    """The bins of each slice: the rows, `n` and as a float; their scores and positive `rate`.
+
+    `independent` is how many rows of equal weight would be as good.
+    """
+    positive, negative, score = map(pl.col, (*BOTH, "score"))
+    rows = (positive + negative).sum()
+    ends = {"n": pl.col("n").sum(), "score_min": score.min(), "score_max": score.max()}
+    sums = {
+        "rows": rows,
+        "independent": rows if log.is_frequency else rows.pow(2) / pl.sum_horizontal(SQUARES).sum(),
+        "score_mean": ((positive + negative) * score).sum() / rows,
+        "rate": positive.sum() / rows,
+    }
+    return log.split_by("bin").per_slice_in_order(levels, ["pred"], sums, **ends)
+
+
+def over_levels(
+    log: SlicedLog,
+    levels: pl.LazyFrame,
+    of_levels: Mapping[str, pl.Expr],
+    of_bins_: Mapping[str, pl.Expr],
+    *,
+    are_probabilities: bool,
+) -> pl.LazyFrame:
+    """Aggregate the levels of each slice, which the plan uses twice, and its bins.
+
+    The result has `concordant`, twice the number of pairs of a positive and a negative row whose
+    positive row has the larger score; a tie counts as a half. It is exact, and rounded once.
+    """
+    positive, negative = map(pl.col, BOTH)
+    below = 2 * (pl.col("all_negative") - pl.col("fp")) + negative
+    concordant = log.numbers.product(positive, below).carried().sum()
+    exact = log.per_slice(levels, **concordant.columns("concordant"))
+    number = concordant.from_columns("concordant", pl.col).to_float()
+    floats = in_floats(log, levels)
+    floats = probabilities(log, floats) if are_probabilities else floats
+    slices = exact.select(*log.slice, concordant=number)
+    slices = log.beside(slices, log.per_slice_in_order(floats, ["pred"], of_levels))
+    if of_bins_:
+        bins = log.per_slice_in_order(of_bins(log, floats), ["bin"], of_bins_)
+        slices = log.beside(slices, bins)
+    return slices
+
+
+def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    """Raise an error on `collect` if a score is no probability."""
+    score, column = pl.col("score"), pl.col(MODEL) if log.has_models else pl.lit(log.models[0])
+    if CLASS in log.slice:
+        column = pl.col(CLASS).cast(pl.String).str.strip_prefix(PRED)
+    of_column = () if "baseline" in log.splits else (" of '", column, "'")
+    is_outside = (score < 0) | (score > 1)
+    return levels.with_columns(score=unless(score, outside(is_outside, score, *of_column)))
+
+
+def outside(is_outside: pl.Expr, score: pl.Expr, *of_column: str | pl.Expr) -> Failure:
+    """The failure of a score that is no probability."""
+    words = (
+        " is not between 0 and 1, as a probability is; scale the scores, or use a metric of their "
+        "order, such as 'roc_auc'"
+    )
+    return Failure(is_outside, message_of("the score ", score, *of_column, words))

@@ -1,0 +1,241 @@
+"""Pairs of (gold, score) → R_K and other metrics at every threshold, from cumulative sums.
+
+A row is predicted positive if its score is at least the threshold. Rows are counted once,
+by score. The counts of a threshold are cumulative sums, from the largest score down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import check_at_least
+from polars_mcc._base.cuts_of_numbers import Number, as_cuts, as_series, is_above
+from polars_mcc._counts.class_counts import is_scored, not_scored
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import PRED, SlicedLog
+from polars_mcc._metrics.exact_scores import measure
+from polars_mcc._metrics.metric_type import Metric, defined
+from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
+from polars_mcc._metrics.score_levels_and_bins import BOTH, by_score, in_units, merged
+
+_COUNTS = [metric for metric in POSITIVE_CLASS_RATES if metric.is_count]
+COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn
+
+
+def curve_columns(metrics: Sequence[Metric]) -> list[str]:
+    """The columns of the answer with a row per threshold."""
+    return ["threshold", "n", *COUNTS, *(metric.name for metric in metrics), "n_null"]
+
+
+def best_columns(metric: Metric) -> list[str]:
+    """The columns of the answer with the best threshold of each slice."""
+    shared = f"{metric.name}_shared"
+    return ["n", "threshold", metric.name, "shared_threshold", shared, "loss", "n_null"]
+
+
+def check_of_counts(metrics: Sequence[Metric]) -> None:
+    """Raise a ValueError unless all metrics need only tp, fp, fn and tn."""
+    for metric in metrics:
+        if metric.classes or metric.pairs or metric.is_of_scores:
+            msg = (
+                f"metric '{metric.name}' is not of the counts of two classes, which are all that a "
+                "threshold makes; use a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"
+            )
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True)
+class ScoreThresholds:
+    """The thresholds of a log: `listed` ones, a number of `quantiles`, or every score.
+
+    With `listed`, the log holds in place of a score how many listed thresholds the score reaches.
+    """
+
+    log: SlicedLog
+    listed: pl.Series | None = None
+    quantiles: int | None = None
+
+    @classmethod
+    def of(cls, log: SlicedLog, thresholds: int | Sequence[Number] | None) -> ScoreThresholds:
+        """Check the thresholds that a user asks for. A list must be in rising order."""
+        if thresholds is None:
+            return cls(log)
+        if isinstance(thresholds, Integral):
+            check_at_least("thresholds", thresholds, 1)
+            return cls(log, quantiles=int(thresholds))
+        cuts = as_cuts(thresholds)
+        if not cuts:
+            msg = f"thresholds must be numbers in rising order, got {thresholds!r}"
+            raise ValueError(msg)
+        return cls(_cut_at(log, cuts), listed=as_series(cuts))
+
+    def curve(self, metrics: Sequence[Metric]) -> pl.LazyFrame:
+        """Compute the counts and metrics of each slice at each threshold."""
+        log, (levels, slices) = self.log, self._levels()
+        points = self._points(log, levels, self._grid(levels))
+        scored = _scores_at(log, points, [*_COUNTS, *metrics], log.zero_division)
+        scored = scored.drop("n", "n_null").with_columns(threshold=self._threshold())
+        # A slice without any score has no threshold, but keeps its row with `n_null`.
+        return log.beside(slices, scored).select(*log.slice, *curve_columns(metrics))
+
+    def best(self, metric: Metric) -> pl.LazyFrame:
+        """Find the best threshold of each slice, the shared best one, and the loss by sharing."""
+        log, (levels, slices) = self.log, self._levels()
+        name, shared_name = metric.name, f"{metric.name}_shared"
+        whole = log.whole
+        grid = self._grid(levels)
+        shared = self._best(whole, _of_whole(log, levels), grid, metric)
+        shared = shared.select(*whole.slice, cut="score")
+        own = self._best(log, levels, grid, metric)
+        points = self._points(log, levels, shared)
+        at_shared = _valued(log, points, metric).select(
+            *log.slice, pl.col(name).alias(shared_name), shared="score"
+        )
+        better, worse = pl.col(name), pl.col(shared_name)
+        loss = worse - better if metric.less_is_better else better - worse
+        return (
+            log.beside(log.beside(slices, own), at_shared)
+            .with_columns(
+                threshold=self._threshold(),
+                shared_threshold=self._threshold("shared"),
+                loss=loss,
+            )
+            .select(*log.slice, *best_columns(metric))
+        )
+
+    def _levels(self) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+        """Count positive and negative rows per slice and score; and rows per slice."""
+        log = self.log
+        counted = pairs(log).cache()
+        n = pl.col("n").cast(log.numbers.wide).filter(is_scored(log))
+        slices = log.per_slice(counted, n=n.sum(), n_null=not_scored(log).sum()).with_columns(
+            log.numbers.as_count(pl.col(name)).alias(name) for name in ("n", "n_null")
+        )
+        return by_score(log, counted).cache(), slices
+
+    def _grid(self, levels: pl.LazyFrame) -> pl.LazyFrame | None:
+        """The thresholds that all slices share, or None if each slice is cut at its own scores."""
+        whole = self.log.whole
+        if self.listed is not None:
+            places = pl.LazyFrame({"cut": range(1, len(self.listed) + 1)})
+            return self.log.per_model(places.cast(self.log.pred_dtype))
+        if self.quantiles is None:
+            return None
+        n = pl.sum_horizontal(BOTH).cast(pl.Float64)
+        above = whole.within_slice(n.cum_sum())
+        share = above / whole.within_slice(n.sum()) * self.quantiles + 1e-9
+        before = (above - n) / whole.within_slice(n.sum()) * self.quantiles + 1e-9
+        return (
+            _of_whole(self.log, levels)
+            .sort("score", descending=True)
+            .with_columns(passes=share.floor() > before.floor())
+            .filter("passes")
+            .select(*whole.slice, cut="score")
+        )
+
+    def _points(
+        self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None
+    ) -> pl.LazyFrame:
+        """Count each slice at each threshold, in the units of the slice."""
+        whole = log.whole
+        levels = in_units(log, levels)
+        positive, negative = map(pl.col, BOTH)
+        all_of = {"all_positive": positive.sum(), "all_negative": negative.sum()}
+        totals = log.per_slice(levels, **all_of, unit=pl.col("unit").max())
+        levels = levels.select(*log.slice, "score", *BOTH, is_cut=pl.lit(grid is None))
+        if grid is not None:
+            # Without keys, a log without scored rows has a row of totals, all null.
+            points = whole.beside(totals.drop_nulls("unit").select(*log.slice, "unit"), grid)
+            no_rows = dict.fromkeys(BOTH, pl.lit(0, pl.Int128))
+            cuts = points.select(*log.slice, score="cut", **no_rows, is_cut=pl.lit(value=True))
+            levels = pl.concat([levels, cuts])
+        # A threshold comes after the rows that reach it.
+        order = [*log.slice, "score", "is_cut"]
+        return (
+            log.beside(levels, totals)
+            .sort(order, descending=[name == "score" for name in order])
+            .with_columns(
+                tp=log.within_slice(positive.cum_sum()), fp=log.within_slice(negative.cum_sum())
+            )
+            .filter("is_cut")
+        )
+
+    def _best(
+        self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None, metric: Metric
+    ) -> pl.LazyFrame:
+        """Find the best threshold of each slice. Of equally good ones, take the largest."""
+        value = pl.col(metric.name)
+        best = value.min() if metric.less_is_better else value.max()
+        points = _valued(log, self._points(log, levels, grid), metric)
+        return log.per_slice(
+            points.filter(value == log.within_slice(best)),
+            **{metric.name: value.max(), "score": pl.col("score").max()},
+        )
+
+    def _threshold(self, score: str = "score") -> pl.Expr:
+        if self.listed is None:
+            return pl.col(score)
+        places, listed = range(1, len(self.listed) + 1), self.listed
+        return pl.col(score).replace_strict(places, listed, default=None, return_dtype=listed.dtype)
+
+
+def _cut_at(log: SlicedLog, thresholds: Sequence[Number]) -> SlicedLog:
+    """Replace each score by the number of thresholds that it reaches."""
+    schema = log.frame.collect_schema()
+
+    def reached(column: str) -> pl.Expr:
+        score, dtype = pl.col(column), schema[column]
+        are_reached = (is_above(score, dtype, at, or_at=True) for at in thresholds)
+        number = pl.sum_horizontal(reached.cast(pl.UInt32) for reached in are_reached)
+        return pl.when(score.is_not_null()).then(number).alias(column)
+
+    frame = log.frame.with_columns(reached(PRED + name) for name in log.models)
+    return replace(log, frame=frame, pred_dtype=pl.UInt32())
+
+
+def _of_whole(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    """Count positive and negative rows per score, over all rows.
+
+    Each row counts once, also with several sets of keys.
+    """
+    return merged(log.whole, log.once(levels))
+
+
+def _valued(log: SlicedLog, points: pl.LazyFrame, metric: Metric) -> pl.LazyFrame:
+    """Score each point by a metric. 0/0 is 0: it is a score that a threshold really has.
+
+    The score is null without the gold rows that the metric needs, which no threshold can change.
+    """
+    has_gold = replace(defined(metric), name=f"has_gold:{metric.name}")
+    values = _scores_at(log, points, [metric, has_gold], 0.0)
+    return values.with_columns(pl.when(pl.col(has_gold.name).is_not_null()).then(metric.name))
+
+
+def _scores_at(
+    log: SlicedLog, points: pl.LazyFrame, metrics: Sequence[Metric], zero_division: float | None
+) -> pl.LazyFrame:
+    """Score the two classes of each slice and threshold, from `tp` and `fp` in units."""
+    tp, fp = pl.col("tp"), pl.col("fp")
+    positive, negative = pl.col("all_positive"), pl.col("all_negative")
+    points = points.cache()
+    sides = {
+        True: (positive, tp + fp, tp),
+        False: (negative, positive + negative - tp - fp, negative - fp),
+    }
+    classes = pl.concat(
+        points.select(
+            *(*log.slice, "score", "unit"),
+            label=pl.lit(label),
+            gold_n=gold,
+            pred_n=pred,
+            hit_n=hits,
+            null_n=pl.lit(0, log.numbers.wide),
+        )
+        for label, (gold, pred, hits) in sides.items()
+    )
+    at_each = replace(log, zero_division=zero_division).split_by("score")
+    return measure(at_each, classes, metrics, positive=pl.col("label"))

@@ -1,0 +1,268 @@
+"""A report as a page of HTML that needs no network: tables, charts, and a chart to explore.
+
+The reader's browser draws the charts, which are Vega-Lite. So the charts use the fonts of the
+browser and are as wide as the page. The page contains the libraries that draw them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from itertools import chain
+from typing import Any
+
+import polars as pl
+
+from polars_mcc import plot
+from polars_mcc._display.chart_style import COLOURS, alt, legible_name
+from polars_mcc._display.explorer_chart import Explorer, cells_within, explore, keys_in, metrics_of
+from polars_mcc._display.table_and_to_numpy import texts_of
+from polars_mcc._report.report_data import Answers
+from polars_mcc._report.sections import Drawing
+from polars_mcc._report.summary import Report, Sentence, picture, tiles
+
+ALTAIR: str = alt.__version__
+_AND = " and "  # between the keys of a slice
+
+
+@contextmanager
+def libraries() -> Iterator[Callable[[], str]]:
+    """Bundle the libraries that draw the charts; the function waits for their script.
+
+    This takes longer than the answers, and blocks Python. So a process of its own does it, for the
+    first page; the script stays in memory for the next ones.
+    """
+    version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+    if version in _bundled:
+        yield lambda: _bundled[version]
+        return
+    command = [sys.executable, "-c", _BUNDLE, version]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:  # noqa: S603
+
+        def script() -> str:
+            text, _ = process.communicate()
+            if process.returncode:
+                msg = "vl-convert could not bundle the libraries of the charts: see its error above"
+                raise RuntimeError(msg)
+            return _bundled.setdefault(version, text)
+
+        try:
+            yield script
+        finally:
+            process.kill()
+
+
+_bundled: dict[str, str] = {}
+_BUNDLE = """
+import sys, vl_convert
+sys.stdout.reconfigure(encoding="utf-8")
+sys.stdout.write(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]))
+"""
+
+
+def page(report: Report, script: Callable[[], str]) -> str:
+    """Write a report as HTML. Text is escaped, and a policy lets only the page's own scripts run.
+
+    The `script` draws.
+    """
+    answers, pictures = report.answers, picture(report.answers)
+    of_sections = ((*section.drawings, *section.on_demand) for section in report.sections)
+    drawings = [*pictures, *chain(*of_sections)]
+    # Altair would check each part of a chart against the schema, and again each copy of it.
+    with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
+        specs = [_spec(drawing, answers.models) for drawing in drawings]
+        chart, notes = _explorer(answers)
+    for draw, channel in (("slices", "x"), ("over_time", "y")):
+        of_metric = [
+            spec
+            for drawing, spec in zip(drawings, specs, strict=True)
+            if drawing.draw == draw and drawing.options.get("metric") == answers.metric
+        ]
+        _on_one_axis(of_metric, channel)
+    specs = [_without_nan(spec) for spec in specs]
+    if chart is not None:  # It has many numbers, but no NaN.
+        specs.append(chart.to_dict(validate=False))
+    data = json.dumps(specs, default=str, allow_nan=False).replace("<", "\\u003c")
+    template, css, js = _files()
+    # A text must not end the script element around it.
+    scripts = [text.replace("</script", "<\\/script") for text in (script(), js)]
+    page: str = template.render(
+        title=answers.settings.title,
+        verdict=_nested(report.verdict),
+        tiles=[*tiles(answers)],
+        pictures=pictures,
+        sections=report.sections,
+        anchors={section.id: f"section-{at}" for at, section in enumerate(report.sections)},
+        spec_of={drawing: at for at, drawing in enumerate(drawings)},
+        table=_table,
+        explorer=None if chart is None else len(specs) - 1,
+        notes=notes,
+        made=report.made,
+        style=css,
+        scripts=scripts,
+        # The policy of the page allows only scripts with these hashes.
+        digests=[base64.b64encode(sha256(text.encode()).digest()).decode() for text in scripts],
+        specs=data,
+    )
+    return page
+
+
+@cache
+def _files() -> tuple[Any, str, str]:
+    """The template of the page, its style, and its script."""
+    from importlib.resources import files  # noqa: PLC0415 - these take long to load
+
+    import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
+
+    here = files("polars_mcc._report")
+    html, css, js = (
+        here.joinpath(f"html_page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
+    undefined = jinja2.StrictUndefined
+    template = jinja2.Template(
+        html, autoescape=True, undefined=undefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return template, css, js
+
+
+def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
+    """Give all charts of a metric the same axis."""
+    ends = [
+        row[name]
+        for spec in specs
+        for rows in spec["datasets"].values()
+        for row in rows
+        for name in ("score", "low", "high", "zero")
+        if row.get(name) is not None
+    ]
+    if not ends:
+        return
+    axis = {"domain": [min(ends), max(ends)], "nice": True, "zero": False}
+    for spec in specs:
+        for layer in _layers(spec):
+            encoding = layer["encoding"].get(channel, {})
+            if encoding.get("field") in {"score", "low", "zero"}:
+                encoding["scale"] = axis
+
+
+def _layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The layers of a chart, or of each of its facets."""
+    layers: list[dict[str, Any]] = spec.get("spec", spec)["layer"]
+    return layers
+
+
+def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
+    """Group the sentences: each main sentence with its details."""
+    nested: list[tuple[Sentence, list[Sentence]]] = []
+    for sentence in verdict:
+        if sentence.is_detail and nested:
+            nested[-1][1].append(sentence)
+        else:
+            nested.append((sentence, []))
+    return nested
+
+
+def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
+    """The specification of a chart. Most are as wide as their place in the page."""
+    figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
+    with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
+        spec: dict[str, Any] = figure.to_dict(validate=False)
+    spec["padding"] = 5
+    colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
+    for layer in _layers(spec):
+        encoding = layer["encoding"]
+        y, colour = encoding.get("y", {}), encoding.get("color", {})
+        if "labelLimit" in y.get("axis", {}):  # This axis names slices.
+            names = y["scale"]["domain"]
+            y["axis"] |= _labelled(names)
+            of_slice = encoding["yOffset"]["scale"]["domain"] if "yOffset" in encoding else []
+            lines = len(names) * max(len(of_slice) + 1, *(name.count(_AND) + 1 for name in names))
+        if colour.get("field") in {"model", "line"}:  # A model has one colour in all charts.
+            scale = colour["scale"]
+            of_lines = zip(scale["domain"], scale["range"], strict=True)
+            scale["range"] = [colours.get(name, given) for name, given in of_lines]
+    if drawing.draw not in {"confusion", "waterfall"} and "spec" not in spec:
+        spec["width"] = "container"
+        # Vega-Lite warns of a step if the width fits the page.
+        if isinstance(spec["height"], dict):
+            spec["height"] = spec["height"]["step"] * lines
+    return spec
+
+
+def _labelled(slices: Sequence[str]) -> dict[str, Any]:
+    """Axis labels of slices: omit a key that all share, or else put each key on its own line."""
+    name, equals, _ = slices[0].partition(" = ")
+    key = f"{name}{equals}"
+    has_one_key = all(name.startswith(key) and _AND not in name for name in slices)
+    if equals and has_one_key and len(slices) > 1:
+        return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
+    return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
+
+
+def _without_nan(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    """Replace NaN and infinities by null: JSON lacks them."""
+    if isinstance(value, dict):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [*map(_without_nan, value)]
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+
+
+def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
+    """The heads of a table and its rows.
+
+    A head has its text, and whether the column is of numbers. A cell has the text shown, the full
+    value, the rank within the column, and whether it is a number.
+    """
+    columns = []
+    for column, texts in zip(answer.iter_columns(), texts_of(answer).values(), strict=True):
+        values = column.alias("value")  # A name may be a pattern for Polars.
+        ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
+        full = ["null" if value is None else str(value) for value in column.to_list()]
+        is_number = [column.dtype.is_numeric()] * len(column)
+        columns.append([*zip(texts, full, ranks, is_number, strict=True)])
+    heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
+    return heads, [*zip(*columns, strict=True)]
+
+
+def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
+    """The chart that a reader explores, or None; and the notes above it."""
+    settings, roles, rows = answers.settings, answers.log.roles, answers.settings.explored
+    none = ["There are no counts to explore in this page."]
+    columns = [key for key in answers.keys if key.is_column]
+    counts = answers.counted.counts_table(rows, columns)
+    if counts is None:
+        return None, none
+    cells = cells_within(counts, rows, roles.nulls)
+    if cells is None:
+        return None, ["There is nothing to explore in this page: there are too many labels."]
+    if cells.is_empty():
+        return None, none
+    how = (
+        "Tick the keys to slice by. Choose which rows to include. Click a slice to see its "
+        "confusion matrix. Your browser computes everything from the counts in this page."
+    )
+    marks = "A cross marks a slice with one predicted label, a ring one gold label: MCC is 0/0."
+    notes = [how, marks]
+    if left_out := [name for name in answers.columns if name not in keys_in(cells)]:
+        why = "because they have too many values or a reserved name"
+        notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")
+    name, metrics = answers.metric, metrics_of(cells, roles.positive_label)
+    is_known = isinstance(settings.metric, str) and name in metrics
+    if not is_known:
+        notes.append(f"This chart cannot compute the metric {name}.")
+    notes.append("This chart has no intervals: the tables above have them.")
+    return explore(
+        cells,
+        metric=name if is_known else metrics[0],
+        positive=roles.positive_label,
+        nulls=roles.nulls,
+        min_n=settings.min_n if cells.schema["n"].is_integer() else 0,
+        rows=rows,
+    ), notes

@@ -1,0 +1,81 @@
+"""A report as Markdown, for a pull request, or as JSON, for a program."""
+
+from __future__ import annotations
+
+import html
+import json
+
+import polars as pl
+
+from polars_mcc._base.values_as_text import in_markdown, json_rows
+from polars_mcc._display.table_and_to_numpy import keys_of, texts_of, with_texts
+from polars_mcc._report.summary import Report
+
+_MAX_ROWS = 20  # rows of a table in Markdown: a comment should be short
+_IN_HTML = str.maketrans({"\n": "&#10;", "\r": "&#13;", "@": "@<!-- -->"})
+"""Markdown would begin again after an empty line."""
+
+
+def markdown(report: Report) -> str:
+    """Write a report as Markdown: the verdict, the total, and all other tables folded."""
+    verdict = [f"{'  ' * said.is_detail}- {in_markdown(said.text)}" for said in report.verdict]
+    blocks = [f"## {in_markdown(report.answers.settings.title)}", "\n".join(verdict)]
+    for section in report.sections:
+        if section.rows.is_empty():
+            continue
+        rows = section.rows.drop(section.hidden, strict=False)
+        shown = rows.tail(_MAX_ROWS) if section.is_time else rows.head(_MAX_ROWS)
+        which = "last" if section.is_time else "first"
+        notes = [*section.notes]
+        if rows.height > _MAX_ROWS:
+            notes.append(f"The {which} {_MAX_ROWS} of {rows.height:,} rows.")
+        block = "\n\n".join([*map(in_markdown, notes), _table(shown)])
+        if section.id != "total":
+            title = html.escape(section.title).translate(_IN_HTML)
+            block = f"<details><summary>{title}</summary>\n\n{block}\n\n</details>"
+        blocks.append(block)
+    made = "; ".join(": ".join(map(in_markdown, entry)) for entry in report.made.items())
+    return "\n\n".join([*blocks, f"<sub>{made}</sub>"]) + "\n"
+
+
+def as_json(report: Report) -> str:
+    """Write a report as JSON, with all digits and columns. NaN and times are text."""
+    content = {
+        "schema": 1,
+        "title": report.answers.settings.title,
+        "metric": report.answers.metric,
+        "ci": report.answers.settings.ci,
+        "models": [*report.answers.models],
+        "keys": [*report.answers.columns],
+        "verdict": [
+            {"kind": sentence.kind, "text": sentence.text, "section": sentence.about}
+            for sentence in report.verdict
+        ],
+        "sections": [
+            {"id": section.id, "title": section.title, "query": section.query}
+            | {"notes": [*section.notes], "rows": json_rows(_castable(section.rows))}
+            for section in report.sections
+        ],
+        "made": {**report.made},
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+def _castable(rows: pl.DataFrame) -> pl.DataFrame:
+    """Cast dtypes that JSON lacks to text, and keys of lists and structs."""
+    keys = keys_of(rows)
+    lacking = [
+        name
+        for name, dtype in rows.schema.items()
+        if dtype in {pl.Binary, pl.Duration} or (name in keys and dtype.is_nested())
+    ]
+    return with_texts(rows, lacking)
+
+
+def _table(rows: pl.DataFrame) -> str:
+    lines = [
+        [*map(in_markdown, rows.columns)],
+        ["---:" if dtype.is_numeric() else "---" for dtype in rows.dtypes],
+        *([*map(in_markdown, row)] for row in zip(*texts_of(rows).values(), strict=True)),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

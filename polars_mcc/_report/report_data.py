@@ -1,0 +1,325 @@
+"""A log → the answers of a report: frames, each with the call of the verb that gives it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import ReportFormat, check_at_least, check_choice, check_level
+from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._counts.cut_into_slices import cut
+from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.label_warnings import LogLabels, heard, key_is_gold, remarks
+from polars_mcc._counts.pair_counts import pairs as pairs_of
+from polars_mcc._frame.columns import as_expr
+from polars_mcc._frame.labels import are_scored
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.interval_options import columns_of
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.registry import IntoMetric
+from polars_mcc._report.gaps import gaps
+from polars_mcc._report.keys_counted_once import (
+    Answer,
+    Collect,
+    CountedLog,
+    SectionKey,
+    call_as_code,
+    count_once,
+    key_of_sets,
+    keys_to_search,
+    set_name,
+    without,
+)
+from polars_mcc._verbs.by import by
+from polars_mcc._verbs.calibration import calibration
+from polars_mcc._verbs.classes import classes
+from polars_mcc._verbs.compare import compare
+from polars_mcc._verbs.confusion import confusion
+from polars_mcc._verbs.worst import worst
+from polars_mcc._worst.failures_in_words import rows_in_words, summed_up
+
+_METRICS = ["mcc", "accuracy", "f1_macro"]
+OF_SCORES = ["roc_auc", "brier", "calibration_error"]
+TOP = 20  # rows in the table of the worst slices, at most
+_MAX_VALUES = 50  # values of a key, at most, to compare models in the slices of pairs of keys
+_MAX_PAIRS = 20_000  # slices of all pairs of keys together, at most, to compare models there
+_MAX_CONFUSIONS = 5  # confusions per model that the report lists
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """The options of a report, as the user gave them; see `report`."""
+
+    metric: IntoMetric
+    ci: float
+    depth: int
+    min_n: int
+    title: str
+    format: ReportFormat
+    explored: int
+
+    def __post_init__(self) -> None:
+        """Raise an error if a value is not allowed."""
+        check_level(self.ci)
+        check_choice("format", self.format, ReportFormat)
+        check_at_least("explored", self.explored, 0)
+        if self.scored.is_of_scores:
+            msg = (
+                f"report takes a metric of labels, but '{self.scored.name}' is of scores; leave it "
+                "out: a log with predicted labels and scores has sections of both"
+            )
+            raise ValueError(msg)
+
+    @cached_property
+    def scored(self) -> Metric:
+        """The metric that is drawn and compared."""
+        return registry.one(self.metric)
+
+    @property
+    def of_verb(self) -> dict[str, Any]:
+        """The options of a verb that compares; `metric` only if it is not the default."""
+        is_default = isinstance(self.metric, str) and self.metric == defaults.METRIC
+        return {"ci": self.ci, **({} if is_default else {"metric": self.metric})}
+
+
+class Worst(NamedTuple):
+    """The listed slices, worst first, and a sentence that sums up the search."""
+
+    listed: pl.DataFrame
+    summary: str
+    query: str
+    key_warnings: Sequence[str]
+    """Sentences about keys that make no useful slices."""
+
+
+def answers(
+    log: Described[Any], keys: Sequence[SectionKey], collect: Collect, settings: ReportSettings
+) -> Answers:
+    """Count a log once, and score the slices. All other answers are asked for when needed."""
+    columns = {name: column for key in keys for name, column in key.needed.items()}
+    # Times that the report cuts are counted by day: there are fewer days than times.
+    raw = {name for key in keys if not key.note for name in key.needed}
+    days = {name: as_expr(columns[name]).dt.date() for name in columns.keys() - raw}
+    counted = count_once(log, columns | days, collect)
+    # Only the metric of the report has intervals.
+    others = [other for other in _METRICS if other != settings.scored.name]
+    metrics = [settings.metric, *others]
+    scores = [
+        Answer(without(rows, columns_of(others)), query)
+        for rows, query in counted.ask_each("scores", by, keys, metrics=metrics, ci=settings.ci)
+    ]
+    return Answers(counted, settings, keys, [*columns], scores[0], scores[1:])
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers that a report is made of."""
+
+    counted: CountedLog
+    settings: ReportSettings
+    keys: Sequence[SectionKey]
+    columns: Sequence[str]
+    """The names of the columns of all keys."""
+    total: Answer
+    slices: Sequence[Answer]
+    """The scores by each of the keys."""
+
+    @property
+    def log(self) -> Described[Any]:
+        """The log, as the user described it."""
+        return self.counted.log
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.settings.scored.name
+
+    @property
+    def less_is_better(self) -> bool:
+        return self.settings.scored.less_is_better
+
+    @property
+    def models(self) -> Sequence[str]:
+        return self.counted.preds.names
+
+    @property
+    def has_models(self) -> bool:
+        """Whether the answers have a column `model`."""
+        return self.counted.preds.is_several
+
+    def of_model(self, row: Mapping[str, Any]) -> str:
+        """The model of a row in words, in brackets; "" if there is only one."""
+        return f" ({row['model']})" if self.has_models else ""
+
+    def rows_of(self, model: str, answer: pl.DataFrame) -> pl.DataFrame:
+        """The rows of one model, without the column `model`."""
+        is_of_model = pl.col("model") == model
+        return answer.filter(is_of_model).drop("model") if self.has_models else answer
+
+    @cached_property
+    def remarks(self) -> Sequence[str]:
+        """What makes scores wrong, 0 or 0/0."""
+        return [
+            *remarks(LogLabels.of(self.counted.counts or self.log, self.log)),
+            *key_is_gold(self.log, [key.of_log for key in self.keys]),
+            *(self.worst.key_warnings if self.worst else []),
+        ]
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """The pairs of labels of each model, with and without a weight: `n` and `n_null` rows."""
+        pairs, _ = self.counted.ask("confusions", _pairs, needs_draws=False)
+        models = pl.Enum(self.models)  # They keep the order of `pred`.
+        return pairs.with_columns(pl.col("model").cast(models)) if self.has_models else pairs
+
+    @property
+    def is_scored(self) -> pl.Expr:
+        """Whether a pair is scored: with both labels, unless null is a label."""
+        return are_scored(pl.col("gold"), pl.col("pred"), self.log.roles.nulls)
+
+    @cached_property
+    def cells(self) -> pl.DataFrame:
+        """The confusion matrix of each model in long form."""
+        return self.pairs.filter(self.is_scored)
+
+    @cached_property
+    def costliest(self) -> Answer:
+        """The confusions that cost each model most."""
+        cells = Described(self.cells.filter(pl.col("n") > 0), weight="n", nulls="label")
+        rows = confusion(cells, *(["model"] if self.has_models else []), top=_MAX_CONFUSIONS)
+        # Every cell is scored: `n_null` is 0 in all rows.
+        return Answer(rows.drop("n_null"), call_as_code(self.log, confusion, top=_MAX_CONFUSIONS))
+
+    @cached_property
+    def bases(self) -> Sequence[str]:
+        """How many rows each model is scored on; a rate is scored on the rows of one label."""
+        metric, roles = self.settings.scored, self.log.roles
+        if metric.given is None:
+            return [rows_in_words(n) for n in self.total.rows["n"]]
+        name = label = True if roles.positive is None else roles.positive_label
+        is_of_rate = pl.col(metric.given) == pl.lit(label, roles.label_dtype)
+        if metric.of_rest:
+            is_of_rate = ~is_of_rate
+            others = {*self.cells[metric.given]} - {label, None}
+            name = others.pop() if len(others) == 1 else f"not {label}"
+        cells = self.cells.filter(is_of_rate)
+        what = {"gold": "with gold", "pred": "predicted"}[metric.given]
+        numbers: list[Any] = [self.rows_of(model, cells)["n"].sum() for model in self.models]
+        return [f"{rows_in_words(n)} {what} {name}" for n in numbers]
+
+    @cached_property
+    def unscored(self) -> pl.DataFrame:
+        """The rows that are not scored, per model and reason: `pred`, `reason`, `n_null`."""
+        roles = self.log.roles
+        model = pl.col("model") if self.has_models else pl.lit(self.models[0])
+        weight = None if roles.weight is None else f"{roles.weight.name} is null"
+        nulls = [
+            pl.when(~self.is_scored & pl.col(side).is_null()).then(pl.format("{} is null", name))
+            for side, name in (("gold", pl.lit(roles.gold.name)), ("pred", model))
+        ]
+        unlabelled = self.pairs.filter(~self.is_scored).with_columns(n_null="n", weight=None)
+        unweighted = self.pairs.with_columns(weight=pl.lit(weight))
+        rows = pl.concat([unlabelled, unweighted], how="vertical_relaxed")
+        reason = pl.concat_str([*nulls, "weight"], separator=", ", ignore_nulls=True)
+        groups = rows.filter(pl.col("n_null") > 0).group_by(pred=model, reason=reason)
+        sums = groups.agg(pl.col("n_null").sum()).sort("pred", "reason")
+        return sums.with_columns(pl.col("pred").cast(pl.String))
+
+    @cached_property
+    def worst(self) -> Worst | None:
+        """The slices that are behind the rest of the log; None without keys."""
+        keys, settings = keys_to_search(self.keys), self.settings
+        if not keys:
+            return None
+        options = {"depth": settings.depth, "min_n": settings.min_n, **settings.of_verb}
+        options |= {"long": True}
+        with heard() as key_warnings:
+            slices, _ = self.counted.ask("worst slices", worst, keys, verdicts=True, **options)
+        summary = summed_up(slices, self.metric, "rest", has_models=self.has_models)
+        listed = slices.filter(verdict="listed").drop("verdict")
+        query = call_as_code(self.log, worst, *(key.of_log for key in keys), top=TOP, **options)
+        return Worst(listed, summary, query, key_warnings)
+
+    @cached_property
+    def gaps(self) -> Answer | None:
+        """The gaps in error rates; None unless there are two classes, keys, independent rows."""
+        labels = pl.concat([self.cells["gold"], self.cells["pred"]]).unique()
+        are_two = len(labels) == 2 and not labels.has_nulls()
+        if not are_two or not self._single or not self.counted.rows_are_draws:
+            return None
+        rates, query = self.counted.ask("error rates", classes, [key_of_sets(self._single)])
+        names, settings = [key.name for (key,) in self._single], self.settings
+        return Answer(gaps(rates, names, settings.min_n, 1 - settings.ci), query)
+
+    @cached_property
+    def compared(self) -> Sequence[Answer]:
+        """The other models compared with the first: over all rows, and by `compared_keys`.
+
+        Nothing if there is one model.
+        """
+        if len(self.models) == 1:
+            return []
+        keys, options = self.compared_keys, self.settings.of_verb
+        compared = [*self.counted.ask_each("models", compare, keys, **options)]
+        compared = [
+            Answer(with_adjusted(rows, defaults.CORRECTION), query) for rows, query in compared
+        ]
+        for key in keys[len(self.keys) :]:  # "by" holds if slices overlap.
+            rows = with_adjusted(compared.pop().rows, "by")
+            rows = rows.filter(pl.col("n") >= self.settings.min_n)
+            query = call_as_code(self.log, compare, key.of_log, correction="by", **options)
+            compared.append(Answer(rows, query))
+        return compared
+
+    @cached_property
+    def compared_keys(self) -> Sequence[SectionKey]:
+        """The keys, and the pairs of keys as one key if their slices are few."""
+        counted, names = self.counted, {key.name for key in self.keys}
+        if self.settings.depth < 2 or not counted.counts_answer([], needs_draws=True):
+            return self.keys
+        few = [key for (key,) in self._single if counted.n_slices([key]) <= _MAX_VALUES]
+        pairs = [pair for pair in itertools.combinations(few, 2) if set_name(pair) not in names]
+        if not pairs or sum(map(counted.n_slices, pairs)) > _MAX_PAIRS:
+            return self.keys
+        return [*self.keys, key_of_sets(pairs, "pairs of keys")]
+
+    @property
+    def _single(self) -> Sequence[tuple[SectionKey]]:
+        """The keys that are one column, each as a set."""
+        return [(key,) for key in self.keys if key.is_column]
+
+    @cached_property
+    def of_scores(self) -> Sequence[Answer]:
+        """How good the scores are, of all rows and by each column, and how calibrated.
+
+        Nothing unless the log has scores; the last unless they are probabilities. The counts do not
+        have the scores.
+        """
+        roles, ci = self.log.roles, self.settings.ci
+        has_positive = roles.positive is not None or roles.label_dtype == pl.Boolean
+        has_answer = has_positive and not roles.score_labels and roles.nulls != "label"
+        if roles.scores is None or not has_answer:
+            return []
+        given, scores = [*map(as_expr, roles.scores.given)], pl.all().cast(pl.Float64)
+        is_share = scores.fill_nan(None).is_between(0, 1).all()
+        are_probabilities = self.counted.collect(
+            "scores", lambda rows: rows.select(given).select(pl.all_horizontal(is_share))
+        ).item()
+        keys = [key_of_sets(self._single, total=True)] if self._single else []
+        metrics = OF_SCORES if are_probabilities else OF_SCORES[:1]
+        rows, long = replace(self.counted, counts=None), {"long": True} if keys else {}
+        good = rows.ask("scores", by, keys, metrics=metrics, ci=ci, **long)
+        return [good, rows.ask("calibration", calibration, ci=ci)] if are_probabilities else [good]
+
+
+def _pairs(log: Described[Any]) -> Any:  # noqa: ANN401 - a frame as the log is
+    """The pairs of labels of each model."""
+    sliced = cut(sides_of(log), [], taken=[])
+    return log.in_kind(sliced.answer(pairs_of(sliced), "gold", "pred"))

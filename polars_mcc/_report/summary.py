@@ -1,0 +1,246 @@
+"""Answers → the verdict: sentences with numbers, each linked to the section with its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_mcc._base.slice_names import ALL_ROWS
+from polars_mcc._counts.sliced_log import SAID
+from polars_mcc._display.table_and_to_numpy import slices_in_words
+from polars_mcc._display.undefined_scores import undefined
+from polars_mcc._report.report_data import Answers
+from polars_mcc._report.sections import Drawing, Section, drawings_of
+from polars_mcc._worst.failures_in_words import count, percent, rows_in_words, text
+
+_MAX_WORST = 3  # slices that the verdict names
+_MAX_GAPS = 4  # gaps in error rates that the verdict names
+_MAX_TILES = 3  # models that have a tile
+
+
+class Sentence(NamedTuple):
+    """A sentence of the verdict, its kind, and the section that has its numbers."""
+
+    text: str
+    kind: str
+    """Any of labels, score, meaning, slices, slice, gaps, gap, comparison, regression, unscored."""
+    about: str
+    """The `id` of a section."""
+
+    @property
+    def is_detail(self) -> bool:
+        """Whether this sentence explains the sentence before it."""
+        return self.kind in {"meaning", "slice", "gap", "regression"}
+
+
+class Report(NamedTuple):
+    """The content of a report, the same for every format."""
+
+    answers: Answers
+    verdict: Sequence[Sentence]
+    sections: Sequence[Section]
+    made: Mapping[str, str]
+
+
+def verdict(answers: Answers) -> list[Sentence]:
+    """Say how good the models are, which slices are behind, and which rows are not scored."""
+    return [
+        *(Sentence(f"{one}.".replace("?.", "?"), "labels", "total") for one in answers.remarks),
+        *_overall(answers),
+        *_behind(answers),
+        *_gaps(answers),
+        *_better(answers),
+        *_unscored(answers),
+    ]
+
+
+def _overall(answers: Answers) -> Iterator[Sentence]:
+    metric, total = answers.metric, answers.total.rows
+    is_undefined = total.select(undefined(total, metric)).to_series()
+    rows = zip(total.iter_rows(named=True), is_undefined, answers.bases, strict=True)
+    for row, is_0, base in rows:
+        model = f"{row['model']}: " if answers.has_models else ""
+        score = "no row is scored"
+        if row["n"] and is_0:
+            score = f"{_name(metric)} is undefined (0/0) over {base}"
+        elif row["n"]:
+            has_interval = row[f"{metric}_low"] is not None
+            interval = f" ({_interval(answers, row, metric)})" if has_interval else ""
+            score = f"{_name(metric)} is {_score(row[metric])}{interval} over {base}"
+        yield Sentence(f"{model}{score}.", "score", "total")
+    # What MCC is, and what the first model's score would mean in the simplest of logs.
+    mcc, k = total["mcc"][0], answers.cells["gold"].drop_nulls().n_unique()
+    if metric == "mcc" and k > 1 and mcc is not None and 0 < mcc < 1:
+        meaning = (
+            "MCC is 1 without errors and 0 for guessing, whatever the mix of labels. With "
+            f"{k} equally frequent labels, {_score(mcc)} means that "
+            f"{percent(1 / k + mcc * (1 - 1 / k))} of the rows are right."
+        )
+        yield Sentence(meaning, "meaning", "total")
+
+
+def _behind(answers: Answers) -> Iterator[Sentence]:
+    if answers.worst is None:
+        return
+    metric, listed = answers.metric, answers.worst.listed
+    first = f" The worst {_MAX_WORST}:" if listed.height > _MAX_WORST else ""
+    yield Sentence(f"{answers.worst.summary}{first}", "slices", "worst")
+    for row in listed.head(_MAX_WORST).iter_rows(named=True):
+        sentence = (
+            f"{row[SAID]}{answers.of_model(row)}: {_name(metric)} is {_score(row[metric])} over "
+            f"{rows_in_words(row['n'])}, and {_score(row[f'{metric}_rest'])} in the rest of the "
+            f"log (difference {_signed(row['diff'])}; {_interval(answers, row, 'diff')})."
+        )
+        if (expected := row[f"{metric}_expected"]) is not None:
+            sentence += f" Given its labels alone, it would be {_score(expected)}."
+        if confusion := row["confusion"]:
+            sentence += f" {confusion[0].upper()}{confusion[1:]}."
+        yield Sentence(sentence, "slice", "worst")
+
+
+def _gaps(answers: Answers) -> Iterator[Sentence]:
+    """Where the error rates of two labels differ most between the slices of one key."""
+    if answers.gaps is None:
+        return
+    gaps = answers.gaps.rows
+    head = "The widest gaps in error rates between slices of one key:"
+    none = "No gap in error rates between slices of one key is significant."
+    yield Sentence(none if gaps.is_empty() else head, "gaps", "gaps")
+    for row in gaps.head(_MAX_GAPS).iter_rows(named=True):
+        errors = f"with gold {text(row['gold'])} are predicted {text(row['pred'])}"
+        sentence = (
+            f"{row[SAID]}{answers.of_model(row)}: {percent(row['rate'])} of "
+            f"{rows_in_words(row['n'])} {errors}; {row[f'{SAID}_to']}: {percent(row['rate_to'])} "
+            f"of {count(row['n_to'])} ({_p_value(row['p_adjusted'])})."
+        )
+        yield Sentence(sentence, "gap", "gaps")
+
+
+def _better(answers: Answers) -> Iterator[Sentence]:
+    if not answers.compared:
+        return
+    first, *_ = answers.models
+    sign = -1 if answers.less_is_better else 1
+    for row in answers.compared[0].rows.iter_rows(named=True):
+        name, diff, p = row["model"], row["diff"], row["p_adjusted"]
+        both, signs = f"{name} and {first}", {"better": sign, "worse": -sign}
+        if p is None or diff is None:
+            why = "because one of them has no confidence interval"
+            yield Sentence(f"{both} cannot be compared, {why}.", "comparison", "compared")
+            continue
+        result = f"{both} do not differ significantly"
+        if p < 1 - answers.settings.ci:
+            word, other = ("better", "worse") if diff * sign > 0 else ("worse", "better")
+            result, signs = f"{name} is {word} than {first}", {other: signs[other]}
+        numbers = f"the difference in {_name(answers.metric)} is {_signed(diff)}"
+        numbers += f" ({_interval(answers, row, 'diff')}; {_p_value(p)})"
+        yield Sentence(f"{result}: {numbers}.", "comparison", "compared")
+        yield from _where(answers, name, signs)
+
+
+def _where(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[Sentence]:
+    """Name the slices in which a model is significantly better or worse than the first model."""
+    first, *_ = answers.models
+    is_anywhere, n_compared = False, 0
+    for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=True):
+        rows = answer.rows.filter(pl.col("model") == model)
+        n_compared += rows["p_adjusted"].count()
+        for word, sign in signs.items():
+            change = pl.col("diff") * sign
+            is_sure = pl.col("p_adjusted") < 1 - answers.settings.ci
+            slices = rows.filter(is_sure & (change > 0))
+            if slices.is_empty():
+                continue
+            is_anywhere = True
+            largest = slices.sort(change, descending=True, maintain_order=True).head(_MAX_WORST)
+            names = ", ".join(
+                f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
+                for row in largest.with_columns(
+                    slices_in_words(largest, key.columns).alias(SAID)
+                ).iter_rows(named=True)
+            )
+            number = f"{slices.height:,} of {rows.height:,} slices by {key.name}"
+            listed = f", most of all in {names}" if slices.height > _MAX_WORST else f": {names}"
+            sentence = f"{model} is {word} than {first} in {number}{listed}."
+            yield Sentence(sentence, "regression", f"compared:{key.name}")
+    if n_compared and not is_anywhere:
+        slices_of = ", ".join(key.name for key in answers.compared_keys)
+        is_not = f"{model} is not significantly {' or '.join(signs)} than {first}"
+        sentence = f"{is_not} in any of {n_compared:,} slices by {slices_of}."
+        yield Sentence(sentence, "regression", "compared")
+
+
+def _unscored(answers: Answers) -> Iterator[Sentence]:
+    if answers.unscored.is_empty():
+        yield Sentence("All rows are scored.", "unscored", "unscored")
+    for row in answers.unscored.iter_rows(named=True):
+        of_model = f" for model {row['pred']}" if answers.has_models else ""
+        rows = f"{rows_in_words(row['n_null'])} {'is' if row['n_null'] == 1 else 'are'}"
+        sentence = f"{rows} not scored{of_model}: {row['reason']}."
+        yield Sentence(sentence, "unscored", "unscored")
+
+
+def _name(metric: str) -> str:
+    return "MCC" if metric == "mcc" else metric
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def _interval(answers: Answers, row: Mapping[str, Any], score: str) -> str:
+    low, high = _score(row[f"{score}_low"]), _score(row[f"{score}_high"])
+    return f"{100 * answers.settings.ci:.10g}\u00a0% confidence interval {low} to {high}"
+
+
+def _p_value(p: float) -> str:
+    return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
+
+
+def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
+    """The large numbers at the top of the page, each with its label and the `id` of a section.
+
+    They are scores, differences, how many slices are behind, how many rows are not scored.
+    """
+    metric = answers.metric
+    for row in answers.total.rows.head(_MAX_TILES).iter_rows(named=True):
+        of_model = f" of {row['model']}" if answers.has_models else ""
+        yield _score(row[metric]), f"{_name(metric)}{of_model}", "total"
+    if answers.compared:
+        for row in answers.compared[0].rows.head(_MAX_TILES - 1).iter_rows(named=True):
+            number = "–" if row["diff"] is None else _signed(row["diff"])
+            yield number, f"{row['model']} minus {answers.models[0]}", "compared"
+    if answers.worst is not None:
+        behind = answers.worst.listed.height
+        what = f"{'slice' if behind == 1 else 'slices'} behind the rest"
+        yield f"{behind:,}", what, "worst"
+    by_model = dict.fromkeys(answers.models, 0)
+    for name, n in answers.unscored.select("pred", "n_null").rows():
+        by_model[name] += n
+    if len({*by_model.values()}) == 1:
+        yield count(next(iter(by_model.values()))), "rows not scored", "unscored"
+        return
+    for name, n in [*by_model.items()][:_MAX_TILES]:
+        yield count(n), f"rows not scored for {name}", "unscored"
+
+
+def picture(answers: Answers) -> list[Drawing]:
+    """The chart beside the verdict: the score of each model and of the worst slices."""
+    metric = answers.metric
+    low, high = f"{metric}_low", f"{metric}_high"
+    models = ["model"] if answers.has_models else []
+    columns = [SAID, *models, "n", metric, low, high]
+    rows = [answers.total.rows.with_columns(pl.lit(ALL_ROWS).alias(SAID)).select(columns)]
+    if answers.worst is not None:
+        rest = pl.col(f"{metric}_rest")
+        ends = {low: rest + pl.col("diff_low"), high: rest + pl.col("diff_high")}
+        rows.append(answers.worst.listed.head(_MAX_WORST).with_columns(**ends).select(columns))
+    alt = f"{metric} of all rows and of the worst slices, with confidence intervals"
+    slices = pl.concat(rows, how="vertical_relaxed")
+    return drawings_of(alt, "slices", slices, metric, metric=metric, sort=False)

@@ -1,1 +1,0 @@
-"""Classes, and pairs where they must be → scores: a row per slice."""

@@ -1,1 +1,0 @@
-"""The command line: a command per verb, inputs, SQL, outputs and stores of counts."""

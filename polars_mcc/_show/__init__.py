@@ -1,1 +1,0 @@
-"""Show results and running queries: tables, charts, arrays, a progress bar."""

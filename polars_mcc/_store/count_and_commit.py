@@ -1,0 +1,335 @@
+"""Put the counts of inputs into a store, while other processes may do the same.
+
+A run opens the store, then looks at the inputs, counts what is new, and takes a step. If another
+process has taken a step since the store was opened, the run starts again, with the counts that are
+still right. So what was seen earlier never replaces what was seen later.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, TypeAlias, TypeVar, get_args
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.visible_text import say
+from polars_mcc._display.progress_bar import ProgressBar
+from polars_mcc._inputs.buckets_and_credentials import before_pattern
+from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
+from polars_mcc._inputs.paths_and_settings import is_url
+from polars_mcc._inputs.read_files import Logs
+from polars_mcc._inputs.sql_columns import check_row_by_row
+from polars_mcc._inputs.standard_input import STDIN
+from polars_mcc._store.delta_table import INPUT, OF_INPUT, Input, N, Store, total
+from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
+from polars_mcc._store.stored_columns import counts_to_keep, description
+
+Status: TypeAlias = Literal["counted", "replaced", "unchanged", "removed", "gone", "forgotten"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+_T = TypeVar("_T")
+
+_TRIES = 5
+_OFTEN = 1.0  # seconds between two steps of a run
+
+
+StatusByPath: TypeAlias = dict[str, tuple[Status, float]]
+"""What is done with each input or entry of the store, and its rows, by path."""
+
+_OF_INPUT = {**OF_INPUT, "rows": pl.Float64()}
+
+
+@dataclass
+class Keeping:
+    """One run that puts the counts of inputs into a store."""
+
+    log: TypedLog
+    path: str
+    forget: bool
+    is_shown: bool
+    done: StatusByPath = field(default_factory=dict)
+    failures: dict[str, Exception] = field(default_factory=dict)
+    store: Store = field(init=False)
+    files: CurrentInputs = field(init=False)
+    _plan: StatusByPath = field(default_factory=dict)
+    """What is to be done, as of the last look at the store and the inputs."""
+    _other_names: dict[str, str | None] = field(default_factory=dict)
+    """The entries of the store that are counted under another path now: path → the other path."""
+    _counted: dict[str, Input] = field(default_factory=dict)
+    """Inputs whose counts are in `_counts`, and not yet in the store."""
+    _counts: list[pl.DataFrame] = field(default_factory=list)
+
+    def run(self) -> bool:
+        """Count until the store has the counts of each input as it is now.
+
+        Return False if nothing was done, as a new version of a table could not be read as a whole.
+        """
+        late: list[str] = []
+        for _ in range(_TRIES):
+            is_put = False
+            while not is_put:
+                self._open()
+                self._compare()
+                late = self._count()
+                if self.files.tables and self.failures:
+                    return False
+                is_put = self._put(self._to_be("removed", "forgotten"))
+            if not late:
+                self._sum_up()
+                return True
+        name = self.files.shown.get(late[0], late[0])
+        msg = f"'{name}' changes while it is counted; try again when it is complete"
+        raise OSError(msg)
+
+    def _open(self) -> None:
+        """Open the store, then look at the inputs; make the store if there is none."""
+        is_again = hasattr(self, "files")
+        wanted = _wanted(self.log, self.path)
+        self.store = Store.of(self.path, self.log.inputs.options)
+        self.files = CurrentInputs(self.log.inputs, again=is_again)
+        self.failures |= self.files.failures
+        if self.store.table is None:
+            counts, columns = self._first()
+            about = {**wanted, "columns": columns}
+            self.store = self.store.made(about, counts.collect_schema())
+            self.files = CurrentInputs(self.log.inputs, again=True)
+        for name, value in wanted.items():
+            if (known := self.store.about.get(name)) != value:
+                msg = said(
+                    f"the store '{self.path}' has counts with ",
+                    option(name, known),
+                    f", not {value!r}; pass the same words in the same order, or use another store",
+                )
+                raise ValueError(msg)
+
+    def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
+        """The counts of the first readable input, and the description of the log."""
+        failures: list[Exception] = []
+        for path in self.files.now:
+            try:
+                log = replace(self.log, source=self.files.scan([path]))
+                counts = counts_to_keep(log.log, log.keys)
+                counts.collect_schema()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                failures.append(error)
+            else:
+                return counts, description(log.log)
+        gone = FileNotFoundError(f"no file of {', '.join(self.log.inputs.typed)} is there")
+        raise [*failures, *self.files.failures.values(), gone][0]
+
+    def _compare(self) -> None:
+        """Compare the store with the inputs, and forget counts that are no longer right."""
+        known, now, plan = self.store.inputs, self.files.now, StatusByPath()
+        self._other_names = self.files.other_names(known)
+        renamed = {*self._other_names.values()}
+        for path, entry in now.items():
+            if entry == known.get(path):
+                plan[path] = "unchanged", known[path].rows
+            elif path not in self.failures:
+                plan[path] = "replaced" if path in known or path in renamed else "counted", 0
+        self._plan = plan
+        new = self._to_be("counted", "replaced")
+        for path, other_path in self._other_names.items():
+            if other_path not in new and other_path not in self.failures:
+                plan[path] = "removed", known[path].rows
+        named = [*self.log.inputs.typed, *self.log.inputs.links]
+        own = [entry for path, entry in known.items() if path not in self._other_names]
+        for path in self.files.gone(own, named):
+            plan[path] = "forgotten" if self.forget else "gone", known[path].rows
+        self._counted = {
+            path: entry
+            for path, entry in self._counted.items()
+            if path in new and entry == now[path]
+        }
+        self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
+
+    def _to_be(self, *statuses: Status) -> StatusByPath:
+        """What has these statuses in the plan."""
+        return {path: done for path, done in self._plan.items() if done[0] in statuses}
+
+    def _count(self) -> list[str]:
+        """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
+        todo = [path for path in self._to_be("counted", "replaced") if path not in self._counted]
+        late: list[str] = []
+        # All changes of a table are one step: no query sees a part of a version.
+        latest, is_alone = time.monotonic(), not self.files.tables
+        files = [self.files.shown.get(path, path) for path in todo]
+        progress: AbstractContextManager[ProgressBar | None] = nullcontext()
+        if self.is_shown and todo:
+            progress = progress_bar(replace(self.log.inputs, files=files))
+        chunks = self.files.chunks(todo)
+        with progress as bar, closing(_at_once(self._counts_of, chunks)) as answers:
+            for counts, again in answers:
+                same = [entry for entry in again if entry == self.files.now[entry.path]]
+                late += (entry.path for entry in again if entry != self.files.now[entry.path])
+                self._counted |= {entry.path: entry for entry in same}
+                about = pl.DataFrame(same, schema=_OF_INPUT).drop("rows")
+                self._counts.append(counts.join(about, on=INPUT, maintain_order="left"))
+                if bar is not None:
+                    bar.advance(int(sum(entry.rows for entry in same)))
+                if is_alone and time.monotonic() - latest > _OFTEN:
+                    is_alone = self._put({})
+                    latest = time.monotonic()
+        return late
+
+    def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
+        """Count some inputs, and look at them again: they may have changed during the count."""
+        try:
+            log = replace(self.log, source=self.files.scan(chunk))
+            answer = counts_to_keep(log.log, [*log.keys, FILE]).collect()
+            self._check_schema(chunk[0], answer)
+        except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
+            if len(chunk) > 1:  # Count each alone, to find the one that fails.
+                return [counts for path in chunk for counts in self._counts_of([path])]
+            if self.files.look(chunk):  # Else it was deleted during the count.
+                is_panic = not isinstance(error, Exception)
+                failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
+                self.failures[chunk[0]] = failure
+            return []
+        rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
+        look = self.files.look(chunk).values()
+        again = [replace(entry, rows=rows.get(entry.path, 0)) for entry in look]
+        return [(answer.rename({FILE: INPUT}), again)]
+
+    def _waiting(self) -> pl.DataFrame:
+        """The counts that are not yet in the store."""
+        none = pl.DataFrame(schema={**self.store.schema, **OF_INPUT})
+        return pl.concat([none, *(counts.select(none.columns) for counts in self._counts)])
+
+    def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
+        counted, schema = answer.drop(FILE).schema, self.store.schema
+        if {*counted} != {*schema}:
+            msg = (
+                f"the counts of '{file}' have the columns {[*counted]}, but the store "
+                f"'{self.path}' has {[*schema]}; use another store"
+            )
+            raise pl.exceptions.SchemaError(msg)
+        for name, dtype in counted.items():
+            if dtype != schema[name]:
+                msg = (
+                    f"column '{name}' is {dtype} in '{file}', but {schema[name]} in the store "
+                    f"'{self.path}'; write it as {schema[name]}, or use another store"
+                )
+                raise pl.exceptions.SchemaError(msg)
+
+    def _put(self, dropped: StatusByPath) -> bool:
+        """Take a step; False if another process took one since the store was opened."""
+        along = (path for path, other in self._other_names.items() if other in self._counted)
+        paths = [*dropped, *along]
+        added = [*self._counted.values()]
+        if (added or paths) and not self.store.step(added, self._waiting(), paths):
+            return False
+        self.done |= {
+            path: (self._plan[path][0], entry.rows) for path, entry in self._counted.items()
+        }
+        self.done |= dropped
+        self._counted, self._counts = {}, []
+        return True
+
+    def _sum_up(self) -> None:
+        """List what was done, in the order of the inputs; then what is no input any more."""
+        done = self._to_be("unchanged") | self.done | self._to_be("gone", "forgotten")
+        here = {path: done[path] for path in self.files.now if path in done}
+        self.done = {
+            self.files.shown.get(path, path): status for path, status in (here | done).items()
+        }
+
+
+def _at_once(
+    do: Callable[[Sequence[str]], Iterable[_T]], chunks: Iterable[Sequence[str]]
+) -> Generator[_T]:
+    """Run chunks in threads. When it is closed, only the chunks that have begun are finished."""
+    executor = ThreadPoolExecutor(os.cpu_count())
+    try:
+        for done in as_completed([executor.submit(do, chunk) for chunk in chunks]):
+            yield from done.result()
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _wanted(log: TypedLog, store: str) -> dict[str, object]:
+    """What the counts of a store are of. It is the same for all inputs."""
+    options = asdict(log.options)
+    for name, value in options.items():
+        if name not in {*_KEPT, *_AS_CSV, "pred"} and value != getattr(LogOptions, name):
+            flag = f"--{name.replace('_', '-')}"
+            instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
+            msg = f"the store '{store}' cannot keep {flag}; {instead}"
+            raise ValueError(msg)
+    by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
+    kept = {name: options[name] for name in _KEPT}
+    for text in (*by, *pred, *filter(None, kept.values())):
+        check_row_by_row(text)
+    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in _AS_CSV}}
+
+
+_KEPT = ("gold", "weight", "filter")
+_AS_CSV = ("text", "null", "separator")
+_INSTEAD = {
+    "cluster": "make it a key with --by, and pass --cluster when you score the store",
+    "sample_weight": "score the logs themselves",
+    "score": "score the logs themselves",
+}
+"""What to do instead, for options that counts cannot hold."""
+
+
+def keep(
+    log: TypedLog, store: str, *, forget: bool, history: int | None, is_shown: bool = False
+) -> pl.DataFrame:
+    """Count new and changed inputs, and keep their counts in a store.
+
+    If `is_shown`, the standard error shows a progress bar, and what is done with the files of the
+    store.
+    """
+    if history is not None and (type(history) is not int or history < 1):
+        msg = said(option("history", history), " is a number of days, and must be at least 1")
+        raise ValueError(msg)
+    _check_outside(log.inputs, store)
+    keeping = Keeping(log, store, forget, is_shown)
+    is_done = keeping.run()
+    is_changed = not {status for status, _ in keeping.done.values()} <= {"unchanged", "gone"}
+    if is_changed or history is not None:
+        for sentence in keeping.store.upkeep(history):
+            if is_shown:
+                say(f"{store}: {sentence}")
+    if keeping.failures:
+        (file, error), *further = keeping.failures.items()
+        what = reason(error)
+        shown = keeping.files.shown.get(file, file)
+        named = "" if file in what or shown in what else f"'{shown}': "
+        and_more = f" (and {len(further)} more inputs)" if further else ""
+        has = "has the counts of all other inputs" if is_done else "is unchanged"
+        msg = said(named, what, f"{and_more}; the store '{store}' {has}")
+        known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
+        raise known[0](msg) from error  # Our own errors may need more arguments.
+    n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()
+    return pl.DataFrame(
+        [(path, status, rows) for path, (status, rows) in keeping.done.items()],
+        schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": n},
+        orient="row",
+        strict=False,
+    )
+
+
+def _check_outside(logs: Logs, store: str) -> None:
+    """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
+    if logs.files == [STDIN]:
+        msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
+        raise ValueError(msg)
+    path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
+    for file, where in logs.canonical.items():
+        if where == path or where.startswith(path + "/"):
+            msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
+            raise ValueError(msg)
+    for log in (*logs.typed, *logs.links):
+        if before_pattern(log) is None and is_below([log])(path):
+            msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
+            raise ValueError(msg)

@@ -1,0 +1,381 @@
+"""A store of counts: a Delta table that has, for each input, a row per group of equal rows.
+
+A step adds, replaces and drops the counts of whole inputs in one commit. A `Store` is the table at
+one version, and a step from it fails if another process has made a step since: both steps name the
+same application in their transactions, which Delta refuses. Then open the store again, and look at
+the inputs again.
+
+An input without rows has no counts. That it has none is in a property of the table.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_mcc._base.missing_package import check_installed
+from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url
+from polars_mcc._store.stored_dtypes import as_text, from_text, stored
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable
+
+N = "n"
+INPUT, SIZE, VERSION = "input", "input_size", "input_version"
+OF_INPUT = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String()}
+"""The columns that say where a row of counts comes from."""
+
+_ABOUT, _SCHEMA, _EMPTY = (f"polars_mcc.{name}" for name in ("counts", "schema", "empty"))
+_HISTORY = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+_DAYS = 30  # for which earlier versions can be read, in a new store
+_FILES = 32  # files above which they are merged
+_DESCRIPTION = (
+    "Counts of a prediction log, written by polars_mcc. Each row stands for n rows of the log with "
+    "the same keys, true label and predicted labels, in one input. The labels may be null."
+)
+_COMMENTS = {
+    N: "how many rows of the log a row stands for",
+    INPUT: "the file, object or table that the rows come from",
+    SIZE: "its size in bytes; 0 for a table",
+    VERSION: "its version: a modification time in nanoseconds, an ETag, or the version of a table",
+}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file, object or table: where it is, its size and its version."""
+
+    path: str
+    """The path or the URL."""
+    size: int
+    version: str
+    """Changes when the file is rewritten: the modification time in nanoseconds, or the ETag."""
+    rows: float = field(default=0, compare=False)
+    """How many rows were counted."""
+
+
+@dataclass
+class Store:
+    """A store at one version; a step moves it on. Without a table: a folder that may become one."""
+
+    path: str
+    options: Options | None
+    table: DeltaTable | None
+
+    @classmethod
+    def of(cls, path: str, options: Options | None = None) -> Store:
+        """The newest version of the store in a folder, or a folder that may become one."""
+        store = cls(path, options, _opened(path, options))
+        if store.table is None and (other := _something_in(path)):
+            msg = (
+                f"'{path}' is not a store of counts, and has '{other}': use a folder that is empty "
+                "or new"
+            )
+            raise ValueError(msg)
+        return store
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """The description of the counts. It never changes."""
+        about: dict[str, Any] = json.loads(self._properties[_ABOUT])
+        return about
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """The schema of the counts, with the dtypes of the log."""
+        return from_text(self._properties[_SCHEMA])
+
+    @property
+    def _delta(self) -> DeltaTable:
+        assert self.table is not None  # noqa: S101 - the store was made
+        return self.table
+
+    @property
+    def _properties(self) -> Mapping[str, str]:
+        properties: Mapping[str, str] = self._delta.metadata().configuration
+        if _ABOUT not in properties:
+            raise _not_a_store(self.path)
+        return properties
+
+    def made(self, about: Mapping[str, Any], schema: pl.Schema) -> Store:
+        """Make the folder a store, unless another process was first."""
+        from deltalake import DeltaTable, Field, Schema  # noqa: PLC0415 - it is optional
+
+        if not is_url(self.path) and not (folder := Path(self.path).absolute().parent).is_dir():
+            msg = f"cannot make '{self.path}': there is no folder '{folder}'"
+            raise FileNotFoundError(msg)
+        _check_names(self.path, schema)
+        preds = about["columns"]["pred"]
+        roles = dict.fromkeys([preds] if isinstance(preds, str) else preds, "predicted label")
+        roles |= {about["columns"]["gold"]: "true label", **_COMMENTS}
+        comments = _COMMENTS | {
+            name: f"{roles.get(name, 'key')}, {dtype} in Polars" for name, dtype in schema.items()
+        }
+        try:
+            known = Schema.from_arrow(pl.DataFrame(schema=_stored(schema)).to_arrow().schema).fields
+        except Exception as error:  # deltalake raises no class of its own here
+            msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
+            raise pl.exceptions.SchemaError(msg) from error
+        fields = [
+            Field(one.name, one.type, metadata={"comment": comments[one.name]}) for one in known
+        ]
+        properties = {_ABOUT: json.dumps(about), _SCHEMA: as_text(schema), **_keep_for(_DAYS)}
+        try:
+            with _said_of_store(f"cannot make the store '{self.path}'"):
+                DeltaTable.create(
+                    self.path,
+                    Schema(fields),
+                    name="counts",
+                    description=_DESCRIPTION,
+                    configuration=properties,
+                    storage_options=as_dict(self.options),
+                    raise_if_key_not_exists=False,  # Our own properties are no properties of Delta.
+                )
+        except OSError:
+            if _opened(self.path, self.options) is None:
+                raise
+        return Store.of(self.path, self.options)
+
+    @property
+    def inputs(self) -> dict[str, Input]:
+        """The inputs whose counts are in the store, by path."""
+        return {**{path: Input(path, *one) for path, one in self._empty.items()}, **self._counted}
+
+    @cached_property
+    def _counted(self) -> dict[str, Input]:
+        """The inputs that have rows."""
+        found = (
+            self._rows()
+            .with_columns(pl.col(N).cast(self.schema[N]))
+            .group_by(INPUT)
+            .agg(pl.col(SIZE, VERSION).first(), total(self.schema[N]))
+            .sort(INPUT)
+            .collect()
+        )
+        return {path: Input(path, *others) for path, *others in found.iter_rows()}
+
+    @property
+    def _empty(self) -> dict[str, tuple[int, str]]:
+        """The size and version of the inputs that have no rows. Counts in the table win."""
+        empty: dict[str, tuple[int, str]] = json.loads(self._properties.get(_EMPTY, "{}"))
+        return empty
+
+    def scan(self) -> pl.LazyFrame:
+        """Scan the counts."""
+        if self._delta.version() == 0:
+            msg = (
+                f"'{self.path}' has no counts yet: add counts with polars-mcc counts LOGS --out "
+                f"{self.path}"
+            )
+            raise ValueError(msg)
+        return self._rows().select(pl.col(name).cast(dtype) for name, dtype in self.schema.items())
+
+    def _rows(self) -> pl.LazyFrame:
+        """Scan the files of this version: `pl.scan_delta` (2.1) fails in a folder with a space."""
+        names = [uri.rpartition("/")[2] for uri in self._delta.file_uris()]
+        files = [f"{self.path.rstrip('/')}/{name}" for name in names]
+        if not is_url(self.path) and not all(map(os.path.exists, files)):
+            msg = f"files of version {self._delta.version()} of '{self.path}' have been deleted"
+            raise ValueError(msg)
+        if not files:
+            return pl.LazyFrame(schema=_stored(self.schema))
+        options = as_dict(self.options)
+        return pl.scan_parquet(files, glob=False, hive_partitioning=False, storage_options=options)
+
+    def step(self, added: Sequence[Input], counts: pl.DataFrame, dropped: Iterable[str]) -> bool:
+        """Take a step; or return False if another process took one first.
+
+        Args:
+            added: Inputs whose counts are added, or replaced.
+            counts: Their counts, with the columns of `OF_INPUT`.
+            dropped: The paths of other inputs, whose counts are dropped.
+        """
+        from deltalake import write_deltalake  # noqa: PLC0415 - it is optional
+        from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 - as above
+
+        has_rows = {*counts[INPUT].unique()}
+        gone = {*dropped}
+        touched = self._counted.keys() & (gone | {one.path for one in added})
+        before = self._empty
+        empty = {path: one for path, one in before.items() if path not in gone | has_rows}
+        empty |= {one.path: (one.size, one.version) for one in added if one.path not in has_rows}
+        rows = counts.select(pl.col(name).cast(kind) for name, kind in _stored(self.schema).items())
+        how: dict[str, Any] = {"mode": "append"}
+        if touched:
+            # Delta wants the new rows to match too.
+            names = ["'" + path.replace("'", "''") + "'" for path in sorted(touched | has_rows)]
+            how = {"mode": "overwrite", "predicate": f"{INPUT} IN ({', '.join(names)})"}
+        is_taken = False
+        try:
+            with _said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError):
+                if touched or rows.height:
+                    write_deltalake(self._delta, rows, commit_properties=_commit(), **how)
+                    is_taken = True
+                if empty != before:
+                    self._set({_EMPTY: json.dumps(empty)})
+        except CommitFailedError:
+            return is_taken  # An input without rows that is not noted is looked at again.
+        finally:
+            vars(self).pop("_counted", None)
+        return True
+
+    def _set(self, properties: dict[str, str]) -> None:
+        self._delta.alter.set_table_properties(
+            properties, raise_if_not_exists=False, commit_properties=_commit()
+        )
+
+    def upkeep(self, history: int | None) -> Iterator[str]:
+        """Merge small files, and delete files that are no longer needed. Say what was done."""
+        from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 - it is optional
+
+        # If another process changes the same files, a later run does it.
+        with (
+            suppress(CommitFailedError),
+            _said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError),
+        ):
+            if history and not (wanted := _keep_for(history)).items() <= self._properties.items():
+                self._set(wanted)
+            if (files := len(self._delta.file_uris())) > _FILES:
+                yield f"{self._delta.optimize.compact()['numFilesRemoved']} of {files} files merged"
+            if old := len(self._delta.vacuum(full=True)):
+                self._delta.vacuum(full=True, dry_run=False)
+                yield f"{old} {'file' if old == 1 else 'files'} of earlier versions deleted"
+
+
+def opened(
+    path: str, options: Options | None = None, version: int | datetime | None = None
+) -> Store:
+    """Open the store in a folder at a version, or raise a ValueError."""
+    table = _opened(path, options)
+    if table is None:
+        raise _not_a_store(path)
+    store = Store(path, options, table)
+    store.about  # noqa: B018 - it is read
+    if version is None:
+        return store
+    newest = table.version()
+    if isinstance(version, bool) or not isinstance(version, (int, datetime)):
+        msg = f"version={version!r} is neither the number of a version nor a datetime"
+        raise TypeError(msg)
+    try:
+        table.load_as_version(version if isinstance(version, int) else version.astimezone())
+    except _errors() as error:
+        msg = (
+            f"the store '{path}' has no version {version}: use a number up to {newest}, or a "
+            "time, of the days for which its history is kept"
+        )
+        raise ValueError(msg) from error
+    if table.version() == 0:
+        msg = f"the store '{path}' had no counts at version {version}"
+        raise ValueError(msg)
+    return store
+
+
+def _stored(schema: pl.Schema) -> pl.Schema:
+    """The columns of the table: of the counts, in dtypes of Delta, and of the inputs."""
+    return pl.Schema({**{name: stored(dtype) for name, dtype in schema.items()}, **OF_INPUT})
+
+
+def total(dtype: pl.DataType) -> pl.Expr:
+    """Add up row counts of a dtype, without an overflow."""
+    return (pl.col(N).cast(pl.Int128) if dtype.is_integer() else pl.col(N)).sum()
+
+
+def is_store(path: str, options: Options | None) -> bool:
+    """Whether the folder of a Delta table is a store; False if deltalake is not installed."""
+    if importlib.util.find_spec("deltalake") is None:
+        return False
+    table = _opened(path, options)
+    return table is not None and _ABOUT in table.metadata().configuration
+
+
+def _opened(path: str, options: Options | None) -> DeltaTable | None:
+    """The newest version of a Delta table; None if there is none."""
+    check_installed("deltalake", subject=f"the store '{path}'", extra="store")
+    from deltalake import DeltaTable  # noqa: PLC0415 - it is optional
+    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
+
+    if Path(path).is_file():
+        msg = f"'{path}' is a file, not a folder"
+        raise NotADirectoryError(msg)
+    hint = " (are its name and the credentials right?)" if is_url(path) else ""
+    try:
+        with _said_of_store(f"cannot read '{path}' as a Delta table{hint}", TableNotFoundError):
+            return DeltaTable(path, storage_options=as_dict(options))
+    except TableNotFoundError:
+        return None
+
+
+_NOT_IN_DELTA = re.compile(r"[\[\]\n\r\t]|%[0-9A-Fa-f]{2}" + (r"|\\" if os.sep == "/" else ""))
+"""What deltalake (1.6) cannot open in the path of a local folder."""
+
+
+def _check_names(path: str, schema: pl.Schema) -> None:
+    """Raise an error for names that Delta does not take."""
+    if not is_url(path) and (found := _NOT_IN_DELTA.search(path)):
+        msg = (
+            f"cannot make the store {path!r}: a Delta table cannot be in a folder with "
+            f"{found[0]!r}; choose another name"
+        )
+        raise ValueError(msg)
+    seen: dict[str, str] = {}
+    for name in (N, *OF_INPUT, *schema):
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            msg = (
+                f"a Delta table cannot have columns '{other}' and '{name}', which differ only in "
+                f"case; rename one, as in '{name} AS {name}_2'"
+            )
+            raise pl.exceptions.DuplicateError(msg)
+
+
+def _something_in(path: str) -> str | None:
+    """A file in a local folder; hidden ones, and what a failed start left, do not count."""
+    names = os.listdir(path) if Path(path).is_dir() else []  # noqa: PTH208 - names are enough
+    others = (name for name in sorted(names) if name[0] != "." and name != "_delta_log")
+    return next(others, None)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - it is optional
+
+    return (DeltaError, OSError, OverflowError, ValueError)
+
+
+@contextmanager
+def _said_of_store(what: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn errors of the library into OSErrors that name the store; but not some `others`."""
+    try:
+        yield
+    except others:
+        raise
+    except _errors() as error:
+        lines = re.sub(r"\x1b\[\d*m|↳", "", str(error)).splitlines()
+        msg = f"{what}: {', '.join(line.strip() for line in lines[:3])}"
+        raise OSError(msg) from error
+
+
+def _commit() -> CommitProperties:
+    from deltalake import CommitProperties, Transaction  # noqa: PLC0415 - it is optional
+
+    return CommitProperties(app_transactions=[Transaction("polars_mcc", 1)])
+
+
+def _keep_for(days: int) -> dict[str, str]:
+    return dict.fromkeys(_HISTORY, f"interval {days} days")
+
+
+def _not_a_store(path: str) -> ValueError:
+    return ValueError(
+        f"'{path}' is not a store of counts: make one with polars-mcc counts LOGS --out {path}"
+    )

@@ -1,0 +1,217 @@
+"""Look up inputs: files, objects, files of tables, and whole tables, with size and version."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+import polars as pl
+
+from polars_mcc._inputs import read_files
+from polars_mcc._inputs.buckets_and_credentials import looked_up_all
+from polars_mcc._inputs.find_files import absolute, each_resolved, refused
+from polars_mcc._inputs.formats import PARQUET, ScanParts, format_of
+from polars_mcc._inputs.paths_and_settings import is_url, partition_columns, partitions
+from polars_mcc._inputs.read_files import Logs
+from polars_mcc._store.delta_table import Input
+
+FILE = "polars_mcc:file"
+"""The column with the path of the input of each row."""
+_TICK = 0.05  # seconds; writes within one tick of the file system clock have the same time
+_TOGETHER = 256, 2**26  # maximum number of files, and of bytes, that one query counts
+
+
+class CurrentInputs:
+    """The inputs of logs as they are now. An input is named by its absolute path or its URL.
+
+    Links in a path are not resolved.
+    """
+
+    def __init__(self, logs: Logs, *, again: bool) -> None:
+        """Look up the size and version of each input.
+
+        `find` has listed the objects of a bucket, with sizes and versions. They are looked up only
+        if this is done `again`.
+        """
+        self._logs = logs
+        self.now: dict[str, Input] = {}
+        """The inputs that exist, by path."""
+        self.shown = {
+            file.rstrip("/") if is_url(file) else os.path.abspath(file): file  # noqa: PTH100
+            for file in logs.files
+        }
+        """The path as the user typed it, by path."""
+        self.failures: dict[str, Exception] = {}
+        """Why an input cannot be looked up, by path."""
+        self.tables = [*self.shown] if logs.format.version is not None else []
+        self._parts: dict[str, ScanParts] = {}
+        """How the files of a table are scanned, by path of the file."""
+        self._hive_schema = cache(logs.hive_schema)  # It opens many files.
+        if self.tables:
+            self._look_at_tables()
+            return
+        listed = {} if again else logs.listed
+        listed = {**listed, **looked_up_all(self.shown.keys() - listed, logs.options)}
+        times = [int(entry.version) for entry in listed.values() if not is_url(entry.path)]
+        age = time.time() - max(times, default=0) / 1e9
+        if 0 <= age < _TICK:  # A later write could get the same time, and would not be noticed.
+            time.sleep(_TICK - age)
+            listed |= looked_up_all(self.shown, logs.options)
+        self.now = {path: listed[path] for path in self.shown if path in listed}
+        for path, file in self.shown.items():
+            # Without a link, the file was deleted meanwhile.
+            if path not in listed and os.path.islink(file):  # noqa: PTH114 - thousands of inputs
+                self.failures[path] = refused(file, FileNotFoundError())
+        self._each_once()
+
+    def _look_at_tables(self) -> None:
+        log_format, options = self._logs.format, self._logs.options
+        for path in self.tables:
+            if log_format.parts and (parts := log_format.parts(path, options)) is not None:
+                files, scan = parts
+                self.now |= {file.path: file for file in files}
+                self._parts |= dict.fromkeys([file.path for file in files], scan)
+            else:
+                self.now[path] = self._table(path)
+
+    def _table(self, path: str) -> Input:
+        assert self._logs.format.version is not None  # noqa: S101 - each table has one
+        return Input(path, 0, self._logs.format.version(path, self._logs.options))
+
+    def _each_once(self) -> None:
+        """Keep one path of each file. Two paths may lead to one file since they were listed."""
+        seen: dict[str, str] = {}
+        for path, where in each_resolved(self.now, os.path.realpath).items():
+            if (other := seen.setdefault(where, path)) == path:
+                continue
+            if partitions(other) != partitions(path):
+                msg = (
+                    f"'{other}' and '{path}' are links to one file in folders of different "
+                    "partitions: name one of them"
+                )
+                raise ValueError(msg)
+            seen[where] = path if path == where else other
+            del self.now[other if path == where else path]
+
+    def look(self, paths: Iterable[str]) -> dict[str, Input]:
+        """Look up some inputs again. Inputs that no longer exist are left out."""
+        if not self.tables:
+            return looked_up_all(paths, self._logs.options)
+        return {  # A file of a table never changes.
+            path: self._table(path) if path in self.tables else self.now[path] for path in paths
+        }
+
+    def chunks(self, paths: Iterable[str]) -> list[list[str]]:
+        """Group inputs into chunks. One query counts the inputs of a chunk.
+
+        They are of one table, and in folders of the same partition columns.
+        """
+        max_files, max_bytes = _TOGETHER if self._logs.format is PARQUET or self._parts else (1, 0)
+        chunks: list[list[str]] = []
+        growing: dict[object, tuple[list[str], int]] = {}
+        for path in paths:
+            alike = id(self._parts.get(path)), *partition_columns(path)
+            chunk, size = growing.get(alike, ([], 0))
+            if not chunk or len(chunk) >= max_files or size >= max_bytes:
+                chunk, size = [], 0
+                chunks.append(chunk)
+            chunk.append(path)
+            growing[alike] = chunk, size + (self.now[path].size or max_bytes // 16)
+        return chunks
+
+    def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
+        """Scan the inputs of a chunk, with the column `FILE`."""
+        if scan := self._parts.get(chunk[0]):
+            return scan(chunk, FILE)
+        files = [self.shown[path] for path in chunk]
+        if self._logs.format is not PARQUET:
+            [file] = files
+            return self._logs.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
+        hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
+        scanned = read_files.scan(replace(self._logs, files=files), FILE, hive_schema)
+        names = [*map(absolute, files)]
+        paths = pl.col(FILE).replace_strict(names, [*chunk], return_dtype=pl.String())
+        return scanned.with_columns(paths)
+
+    def other_names(self, known: Mapping[str, Input]) -> dict[str, str | None]:
+        """The entries of a store that are counted under another path now: path → the other path.
+
+        An input can be reached by another path if the entry or the input is a link, or if a file
+        has become a folder with the input, or a folder a file. None stands for a file that is no
+        longer part of its table.
+        """
+        away = [path for path in known if path not in self.now]
+        if not away:
+            return {}
+        names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
+        inside = tuple(f"{table}/" for table in self.tables)
+        below = _below(names)
+        names_now, nested = dict[str, str | None](), dict[str, str]()
+        for path, where in each_resolved(away, os.path.realpath).items():
+            if where in names or f"{path}/".startswith(inside):
+                names_now[path] = names.get(where)
+            elif where in below:
+                nested[path] = below[where]
+            elif (above := next(filter(names.__contains__, _folders(where)), None)) is not None:
+                nested[path] = names[above]
+        there = self._still_there(known[path] for path in nested)
+        return names_now | {path: now for path, now in nested.items() if path not in there}
+
+    def gone(self, known: Iterable[Input], named: Sequence[str]) -> list[str]:
+        """The entries of a store that no longer exist, in the places that the user named.
+
+        Each entry is looked up by its path, because a listing may be late, and a glob lists only
+        its matches.
+        """
+        is_named = is_below(named)
+        unseen = {
+            entry.path: entry
+            for entry in known
+            if entry.path not in self.now and entry.path not in self.failures
+        }
+        real = each_resolved(unseen, os.path.realpath)
+        away = [path for path, where in real.items() if is_named(where)]
+        there = self._still_there(unseen[path] for path in away)
+        return [path for path in away if path not in there]
+
+    def _still_there(self, entries: Iterable[Input]) -> set[str]:
+        """The paths of the entries that still are a file or a table. A plain folder is neither."""
+        options, entries = self._logs.options, [*entries]
+        formats = {it.path: format_of(it.path, options) for it in entries if not it.size}
+        files = [entry.path for entry in entries if entry.size]
+        tables = {
+            path
+            for path, log_format in formats.items()
+            if log_format is not None and log_format.version
+        }
+        return tables | {*looked_up_all(files, options)}
+
+
+def _below(paths: Mapping[str, str]) -> dict[str, str]:
+    """The value of a path in each folder above it. Of several paths, the first counts."""
+    name_of: dict[str, str] = {}
+    for path, name in paths.items():
+        for folder in _folders(path):
+            if folder in name_of:  # So are all folders above it.
+                break
+            name_of[folder] = name
+    return name_of
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders that a path is in, the nearest first."""
+    while (folder := os.path.dirname(path)) and folder != path:  # noqa: PTH120 - it may be a URL
+        yield (path := folder)
+
+
+def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
+    """A test whether a path is one of `paths`, or is below one. A glob stands for its root."""
+    roots = (
+        path if is_url(path) else os.path.realpath(path) for path in map(read_files.root, paths)
+    )
+    files = {root.rstrip("/") for root in roots}
+    folders = tuple(f"{root}/" for root in files)
+    return lambda path: path in files or path.startswith(folders)

@@ -1,0 +1,1 @@
+"""The search for bad slices, for `worst`."""

@@ -1,0 +1,110 @@
+"""A search in words: its slices, their confusions, and what was tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import Reference
+from polars_mcc._counts.sliced_log import SAID
+
+LONGEST_LIST = 100
+"""The most slices of a list, unless `top` is larger."""
+CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
+"""The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
+label: in the slice, and in the rest."""
+_REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
+
+
+def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: bool) -> str:
+    """Sum up a search in words, from a result with all verdicts."""
+    models = answer.unique("model") if has_models else answer.head(1)
+    if models.is_empty():
+        return "No slice was tested: none has enough rows and two labels."
+    tested = models["n_tested"].to_list()
+    number = f"{tested[0]:,} slices of each of {len(tested)} models"
+    if len(tested) == 1:
+        number = f"{tested[0]:,} slices"
+    elif len({*tested}) > 1:
+        number = f"{sum(tested):,} slices of {len(tested)} models"
+    untested = max(models["n_untested"].to_list())
+    too_small = "1 more has" if untested == 1 else f"{untested:,} more have"
+    small = f" ({too_small} too few rows or labels)" if untested else ""
+    n_of = {str(verdict): n for verdict, n in answer["verdict"].value_counts().rows()}
+    listed, large = n_of.get("listed", 0), n_of.get("most rows", 0)
+    worse = f"{listed or 'none'} {'are' if listed > 1 else 'is'} worse than {_REFERENCES[to]}"
+    if beyond := n_of.get("beyond the list"):
+        worse += f", and {beyond:,} more that are not listed"
+    if large:
+        worse += f", {'and' if listed else 'but'} {large:,} with most of the rows"
+    if explained := n_of.get("explained by those listed"):
+        these = "it" if listed + large == 1 else "these"
+        worse += f"; {explained:,} more only because they share rows with {these}"
+    named = {"With most rows": answer.filter(verdict="most rows").head(1)}
+    named["Nearest"] = _nearest(answer, has_models=has_models)
+    sentences = [f"{number} tested{small}: {worse}."]
+    sentences += [
+        _one(name, row, metric, to, has_models=has_models)
+        for name, slices in named.items()
+        for row in slices.iter_rows(named=True)
+    ]
+    return " ".join(sentences)
+
+
+def _nearest(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
+    """The slice that is nearest to the list, of each model in which no slice fails."""
+    fails = pl.col("verdict").is_in(["listed", "most rows"]).any()
+    fails = fails.over("model") if has_models else fails
+    slices = answer.filter(~fails, verdict="not behind")
+    return slices.unique("model", keep="first", maintain_order=True) if has_models else slices[:1]
+
+
+def _one(name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_models: bool) -> str:
+    """A slice that is not listed, and the scores that are compared, in words."""
+    here, there = (
+        "undefined" if score is None else f"{score:.3f}"
+        for score in (row[metric], row[f"{metric}_{to}"])
+    )
+    reference = "rest of the log" if to == "rest" else "expected"
+    p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.
+    sure = "" if p is None else f", p_adjusted {p:.2g}"
+    model = f" ({row['model']})" if has_models else ""
+    scores = f"{metric} {here}, {reference} {there}{sure}"
+    return f"{name}: {row[SAID]}{model} (n {count(row['n'])}, {scores})."
+
+
+def confused(gold: object, pred: object, share: float, rest: float | None) -> str:
+    """A confusion in words, such as `40 % of gold 0 predicted 1, 28 % elsewhere`."""
+    elsewhere = "none elsewhere" if rest is None else f"{percent(rest)} elsewhere"
+    return f"{percent(share)} of gold {text(gold)} predicted {text(pred)}, {elsewhere}"
+
+
+def collapsed(pred: object, missed: object, n: float) -> str:
+    """One predicted label in words, such as `predicts only 'no': 0 of 120 'yes' found`.
+
+    `missed` is the most frequent label that is not predicted, `n` its rows.
+    """
+    return f"predicts only '{text(pred)}': 0 of {count(n)} '{text(missed)}' found"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with one decimal below 10 %. The space does not break the line."""
+    digits = 0 if share >= 0.1 or share == 0 else 1
+    return f"{100 * share:.{digits}f}\u00a0%"
+
+
+def text(value: object) -> str:
+    """The text of a value of a key, or of a label."""
+    return "null" if value is None else str(value)
+
+
+def rows_in_words(n: float) -> str:
+    """A number of rows in words."""
+    return f"{count(n)} {'row' if n == 1 else 'rows'}"
+
+
+def count(n: float) -> str:
+    """The text of a number of rows, or of a sum of weights."""
+    return f"{n:,}" if isinstance(n, int) else f"{n:,.6g}"

@@ -1,0 +1,231 @@
+"""Listed slices → their scores and intervals, their costliest confusion, and what each key adds.
+
+Scores and intervals compare two logs: the rows of the slice, and all other rows.
+
+What a key adds is its Shapley value: the mean, over all orders of the keys, of how far the score
+moves when this key is added to the keys before it. It starts at the score of all rows, and what the
+keys add sums up to the score of the slice. This is the divergence of an item in E. Pastor, L. de
+Alfaro and E. Baralis, Looking for Trouble: Analyzing Classifier Behavior via Pattern Divergence,
+SIGMOD 2021.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._comparisons.difference_interval import Difference, Side, difference
+from polars_mcc._counts.class_counts import of_pairs
+from polars_mcc._intervals.count_arrays import Counted, floats, of_arrays
+from polars_mcc._intervals.interval_methods import normal_critical
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.pooled_slices import Pools
+from polars_mcc._metrics.exact_scores import measure
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
+from polars_mcc._worst.failures_in_words import CONFUSION, collapsed, confused
+from polars_mcc._worst.overlapping_slices import Overlaps
+from polars_mcc._worst.slice_scores import (
+    ComparedSlices,
+    ModelSearch,
+    Places,
+    coarser,
+    only,
+    places_of,
+)
+
+_SIDE = "side of a slice"
+
+
+def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> list[pl.Series]:
+    """The scores, the score given the labels, the confusion and the parts of each slice.
+
+    `score_b` is of the slice, `score_a` of the rest of the log. `confusion` says the confusion in
+    words, or that the slice has one predicted label.
+    """
+    if not len(slices):
+        return []
+    settings, overlaps = search.settings, Overlaps.of(search, compared, slices)
+    sides = np.stack([overlaps.is_in, ~overlaps.is_in], axis=1)
+    masks = sides.reshape(-1, overlaps.is_in.shape[1])
+    sums = overlaps.sums(masks)
+    pairs, inside = overlaps.pairs(*sums), overlaps.pairs(*(side[::2] for side in sums))
+    whole = overlaps.pairs(*overlaps.sums(np.ones_like(masks[:1])))
+    scores = _exact(search, pairs)
+    own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
+    given = search.scorer.given_labels(inside, Pools(np.zeros(len(slices), np.int64), whole))
+    change = _difference(search, overlaps, masks, pairs, whole=whole, scores=floats(scores))
+    if settings.to == "expected":
+        reach = normal_critical(settings.ci) * given.se
+        with np.errstate(invalid="ignore"):  # A metric of a user may be infinite.
+            diff = floats(own) - given.expected
+        change = Difference(diff, diff - reach, diff + reach, given.se, change.p_value)
+    low, high, expected = of_arrays(
+        diff_low=change.low, diff_high=change.high, expected=given.expected
+    )
+    return [
+        *(own, rest, low, high, expected),
+        (own - (rest if settings.to == "rest" else expected)).alias("diff"),
+        *_confusions(search, overlaps, sums[0]).get_columns(),
+        _parts(search, compared, slices),
+    ]
+
+
+def _exact(search: ModelSearch, pairs: Counted) -> pl.Series:
+    """The exact scores of slices, as `by` has them."""
+    log, metric, labels = search.log.sliced, search.settings.metric, search.scorer.labels
+    gold, pred = (labels.gather(side) for side in (pairs.gold, pairs.pred))
+    gold = gold == 1 if log.is_of_scores else gold
+    n = pl.Series(pairs.n).cast(log.numbers.count)
+    cells = {_SIDE: pairs.slices, "gold": gold, "pred": pred, "n": n, "squares": pairs.squares}
+    counted = pl.LazyFrame(cells).with_columns(n_null=pl.lit(0, log.numbers.count))
+    alone = replace(
+        log.whole.with_pairs_of().split_by(_SIDE),
+        models=(search.model,),
+        has_models=False,
+        label_dtype=gold.dtype,
+        pred_dtype=pred.dtype,
+    )
+    classes = of_pairs(alone, counted).collect().lazy()
+    scores = measure(alone, classes, [metric], pairs=counted, positive=search.settings.positive)
+    numbers = pl.LazyFrame({_SIDE: np.arange(pairs.number)})
+    of_slices = numbers.join(scores, on=_SIDE, how="left", maintain_order="left").collect()
+    return of_slices[metric.name].cast(pl.Float64)
+
+
+def _difference(
+    search: ModelSearch,
+    overlaps: Overlaps,
+    masks: Flags,
+    pairs: Counted,
+    *,
+    whole: Counted,
+    scores: Floats,
+) -> Difference:
+    """The difference of each slice from its rest."""
+    ci, has_clusters = search.settings.ci, search.log.clusters is not None
+    scorer = replace(search.scorer, zero_division=search.log.sliced.zero_division)
+    draws = overlaps.draws(masks, pairs) if has_clusters else None
+    pools = Pools(np.zeros(pairs.number, np.int64), whole)
+    asked = IntervalOptions(ci, is_compared=True)
+    exact = {search.settings.metric.name: scores}
+    [measured] = scorer.measured(pairs, asked, pools, draws, exact).values()
+    limits = measured.interval
+    arrays = scores, limits.low, limits.high, limits.se
+    rest, own = (Side(*(array[start::2] for array in arrays)) for start in (1, 0))
+    if draws is None:
+        return difference(rest, own, ci)
+    covariance = overlaps.covariances(masks, overlaps.of_pairs(pairs, measured.phi))
+    clusters = draws[0].n_clusters
+    assert clusters is not None  # noqa: S101 - for the type checker
+    with np.errstate(all="ignore"):
+        correlation = np.clip(covariance / (rest.se * own.se), -1, 1)
+        squared = np.clip(rest.se**2 + own.se**2 - 2 * covariance, 0, None)
+        return difference(
+            rest,
+            own,
+            ci,
+            se=np.sqrt(squared),
+            correlation=np.nan_to_num(correlation, nan=0.0),
+            df=np.minimum(clusters[::2], clusters[1::2]) - 1,
+        )
+
+
+def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) -> pl.DataFrame:
+    """The confusion of each slice, as values and in words.
+
+    It has the most excess misses over the rate in the rest. A slice with one predicted label and
+    several gold labels also has a most frequent missed label, which the words tell.
+    """
+    labels, count = search.log.labels, search.log.sliced.numbers.count
+    dtypes = [labels.dtype, labels.dtype, pl.Float64(), pl.Float64()]
+    schema = pl.Schema([*zip(CONFUSION, dtypes, strict=True), ("confusion", pl.String())])
+    if search.settings.metric.is_of_scores:  # A score confuses no label with another.
+        return pl.DataFrame([(None,) * 5] * (len(counts) // 2), schema, orient="row")
+    golds, preds = overlaps.gold, overlaps.pred
+    is_wrong = golds != preds
+    _, of_gold = np.unique(golds, return_inverse=True)
+    rows: list[tuple[object, ...]] = []
+    for here, there in zip(counts[::2], counts[1::2], strict=True):
+        n_gold, n_gold_there = (np.bincount(of_gold, side)[of_gold] for side in (here, there))
+        with np.errstate(all="ignore"):
+            shares, rests = here / n_gold, there / n_gold_there
+            excess = n_gold * (shares - np.nan_to_num(rests))
+        excess = np.where(is_wrong & (n_gold > 0), excess, 0.0)
+        best = int(np.argmax(excess)) if len(excess) else -1
+        row: tuple[object, ...] = (None,) * 5
+        if best >= 0 and excess[best] > 0:
+            gold, pred = labels[int(golds[best])], labels[int(preds[best])]
+            share = float(shares[best])
+            rest = None if np.isnan(rests[best]) else float(rests[best])
+            row = gold, pred, share, rest, confused(gold, pred, share, rest)
+        is_here = here > 0
+        if len(np.unique(preds[is_here])) == 1 and len(np.unique(golds[is_here])) > 1:
+            missed = int(np.argmax(np.where(is_here & is_wrong, here, -1.0)))
+            n = float(here[missed]) if count.is_float() else int(here[missed])
+            row = *row[:4], collapsed(labels[int(preds[missed])], labels[int(golds[missed])], n)
+        rows.append(row)
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def dtype_of_parts(metric: str, count: pl.DataType) -> pl.List:
+    """A row per key of a slice: the slice of this key alone, and what the key adds."""
+    numbers = {"n": count, metric: pl.Float64(), "adds": pl.Float64()}
+    return pl.List(pl.Struct({"key": pl.String(), "slice": pl.String(), **numbers}))
+
+
+def _parts(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> pl.Series:
+    """The parts of each slice of two or more keys; null for a slice of one key."""
+    keys = [*search.log.keys.values()]
+    of_slices = places_of(compared, slices, [*search.log.keys])
+    # A coarser slice may be unknown: with sample weights it may count as fewer rows than its parts,
+    # too few to be tested.
+    score_of: dict[Places, float] = {(None,) * len(keys): compared.overall}
+    n_of: dict[Places, float] = {}
+    for coarse in {coarse for places in of_slices for coarse in coarser(places)}:
+        number = compared.number_of(
+            {key.name: place for key, place in zip(keys, coarse, strict=True) if place is not None}
+        )
+        if number is not None:
+            n_of[coarse] = compared.n[number].item()
+            score_of[coarse] = float(compared.comparisons.score[number])
+    score_of = {places: score for places, score in score_of.items() if not math.isnan(score)}
+    metric, turn = search.settings.metric.name, search.scale.turn
+    rows: list[list[dict[str, Any]] | None] = []
+    for places in of_slices:
+        parts = []
+        for at, place in enumerate(places):
+            if place is not None:
+                alone = only(places, [at])
+                score, adds = score_of.get(alone), _added(score_of, places, at)
+                parts.append(
+                    {
+                        "key": keys[at].name,
+                        "slice": keys[at].values["said"][place],
+                        "n": n_of.get(alone),
+                        metric: None if score is None else turn * score,
+                        "adds": None if adds is None else turn * adds,
+                    }
+                )
+        rows.append(parts if len(parts) > 1 else None)
+    return pl.Series("parts", rows, dtype_of_parts(metric, search.log.sliced.numbers.count))
+
+
+def _added(score_of: Mapping[Places, float], slice_: Places, at: int) -> float | None:
+    """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
+    other_keys = [key for key, place in enumerate(slice_) if place is not None and key != at]
+    orders = math.factorial(len(other_keys) + 1)
+    total = 0.0
+    for size in range(len(other_keys) + 1):
+        share = math.factorial(size) * math.factorial(len(other_keys) - size) / orders
+        for kept in itertools.combinations(other_keys, size):
+            before, after = (score_of.get(only(slice_, some)) for some in (kept, [*kept, at]))
+            if before is None or after is None:
+                return None
+            total += share * (after - before)
+    return total

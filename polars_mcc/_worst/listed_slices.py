@@ -1,0 +1,243 @@
+"""Which slices are listed: each by its own reason, and few that are not behind.
+
+Slices are ordered by evidence, the largest first. A slice is listed if it passes three tests. It is
+behind the rest of the log. It is also behind after the rows of slices listed before are removed
+from it and from the rest; a part of a listed slice must be behind the rest of that slice. And it is
+behind the rest of each slice with fewer keys that contains it and is behind too: so a slice is
+named by its cause, and not by a key that happens to go with it. A slice is removed again if it is
+not behind without its listed parts.
+
+A slice with most of the rows makes a list of its own: it passes the same tests, but its rows are
+not removed from other slices. Else little would remain to compare them with.
+
+Thousands of slices may be behind, and few are listed. The false discovery rate must hold for the
+listed slices. Focused Benjamini-Hochberg (Katsevich, Sabatti and Bogomolov 2023) takes the largest
+cutoff t, a p-value, for which m·t / |the list at t| is at most the rate. m is the number of tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from polars_mcc._comparisons.evidence import evidence_of
+from polars_mcc._intervals.interval_methods import normal
+from polars_mcc._metrics.slice_sums import Floats, Ints
+from polars_mcc._worst.failures_in_words import LONGEST_LIST
+from polars_mcc._worst.overlapping_slices import Overlaps, Question, spans
+from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
+from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch, coarser, places_of
+
+_CANDIDATES_PER_SLICE = 10
+"""The candidates that get a rough look, for each slice of a list. A list of 100 is then full unless
+nine of ten candidates are only behind because of others."""
+_TESTED_AT_ONCE = 3 * 63
+"""The candidates that are tested at once, while rows are counted by three words of 63 bits each."""
+_LEAST_LEFT = 1.0
+"""The least rough evidence of what is left of an overlapping slice: far below what a list needs, as
+a rough score may be off by some standard errors."""
+
+
+class SliceList(NamedTuple):
+    """The listed slices, and the slices that were tested but are not listed, by their numbers."""
+
+    slices: Ints
+    """The listed slices, in the order of evidence."""
+    p_value: Floats
+    """The larger of two p-values: of all rows of the slice, and of its remaining rows."""
+    exact: dict[int, float]
+    """The exact evidence of all slices whose overlaps were counted."""
+    beyond: Ints
+    """Slices that did not fit in the list, or were not checked because the list was full."""
+
+
+def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> SliceList:
+    """List the slices with the most evidence."""
+    longest = cutoff.longest
+    waiting, beyond = _unexplained(search, compared, _candidates(search, compared, cutoff), cutoff)
+    listed = waiting[:0]
+    p_value: Floats = np.zeros(0)
+    exact: dict[int, float] = {}
+    while len(waiting) and len(listed) < longest:
+        room = max(_TESTED_AT_ONCE - len(listed), _TESTED_AT_ONCE // 2)
+        tested = _Candidates.of(search, compared, np.concatenate([listed, waiting[:room]]))
+        exact |= dict(zip(tested.slices.tolist(), tested.evidence, strict=True))
+        (listed, p_value), waiting = tested.listed(cutoff), waiting[room:]
+    beyond = np.concatenate([listed[longest:], waiting, beyond])
+    return SliceList(listed[:longest], p_value[:longest], exact, beyond)
+
+
+def _candidates(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> Ints:
+    """The slices that may be listed, in the order of evidence."""
+    needed = evidence_of(min(LENIENT * cutoff.level, 1.0)) / cutoff.surer
+    [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > max(needed, 0.0)))
+    keys = sorted(search.log.keys.values(), key=lambda key: -key.size)
+    places = compared.places(near, [key.name for key in keys])
+    ranks = [key.ranks(places[:, at]) for at, key in enumerate(keys)]
+    sets = np.searchsorted(compared.starts, near, "right")
+    n_keys, evidence = (places >= 0).sum(1), compared.comparisons.evidence[near]
+    # Equal evidence: fewer keys, more rows, and then the order of the values.
+    order = np.lexsort([*reversed(ranks), sets, -compared.n[near], n_keys, -evidence])
+    ranked: Ints = near[order]
+    p = normal(evidence[order] * cutoff.surer)
+    [below] = np.nonzero(p <= LENIENT * cutoff.at(np.arange(1, len(ranked) + 1)))
+    return ranked[: below[-1] + 1] if len(below) else ranked[:0]
+
+
+def _unexplained(
+    search: ModelSearch, compared: ComparedSlices, ranked: Ints, cutoff: Cutoff
+) -> tuple[Ints, Ints]:
+    """The slices without those that a surer slice seems to explain, and those not looked at.
+
+    A part of a surer slice is left out unless it is behind the other rows of that slice by
+    `_LEAST_LEFT` standard errors. A slice that contains a surer slice is left out unless its other
+    rows are behind the rest of the log. If the slice has fewer keys, it is kept, and the surer part
+    is left out unless it is behind the other rows of the slice. The scores of other rows are
+    computed as if scores were means. This is rough; the slices that are kept are counted exactly
+    later.
+    """
+    needed = evidence_of(float(cutoff.at(LONGEST_LIST)))
+    first, last = spans(search, compared, ranked)
+    of_all = compared.comparisons
+    arrays = compared.n, of_all.score, of_all.reference, of_all.spread
+    n, score, rest, spread = (array[ranked].astype(np.float64) for array in arrays)
+    variance = (spread / 2) ** 2
+    per_row = n * variance
+    is_waiting = np.ones(len(ranked), dtype=bool)
+    kept: list[int] = []
+    for at in range(len(ranked)):
+        if not is_waiting[at]:
+            continue
+        if len(kept) == _CANDIDATES_PER_SLICE * cutoff.longest:
+            break
+        is_waiting[at] = False
+        is_part = ((first >= first[at]) & (last <= last[at])).all(axis=1)
+        is_whole = ((first <= first[at]) & (last >= last[at])).all(axis=1)
+        is_same = (first == first[at]) & (last == last[at])
+        is_coarser = is_waiting & is_whole & (is_same | (first < 0)).all(axis=1)
+        with np.errstate(all="ignore"):
+            n_left = np.abs(n - n[at])
+            left = (n * score - n[at] * score[at]) / (n - n[at])
+            behind_rest_of_it = (left - score) / np.sqrt(variance + per_row[at] / n_left)
+            behind_all = (rest - left) / np.sqrt(per_row / n_left)
+            behind_whole = (left - score[at]) / np.sqrt(variance[at] + per_row / n_left)
+        if np.any(is_coarser & (behind_whole < needed - _LEAST_LEFT)):
+            continue
+        kept.append(at)
+        is_waiting &= ~(is_part & ~(behind_rest_of_it >= _LEAST_LEFT))
+        is_waiting &= ~(is_whole & ~is_coarser & ~(behind_all >= _LEAST_LEFT))
+    return ranked[kept], ranked[is_waiting]
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Slices in the order of exact evidence. A slice is known by its rank in this order.
+
+    Rounds of guesses find the list at a cutoff. A round tests every slice after the slices that the
+    guess lists before it. The slices that pass are the next guess. The test of a slice depends only
+    on slices before it. So each round is right for one slice more, until the guess stays the same.
+    """
+
+    slices: Ints
+    """The numbers of the slices."""
+    evidence: Sequence[float]
+    wholes: Sequence[Sequence[int]]
+    """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
+    overlaps: Overlaps
+    large: frozenset[int]
+    """The slices with most of the rows."""
+    known: dict[Question, float]
+    """The evidence of all questions that were answered."""
+
+    @classmethod
+    def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> _Candidates:
+        """Count the slices, and sort them by exact evidence."""
+        overlaps = Overlaps.of(search, compared, slices)
+        alone = overlaps.evidence([Question(number) for number in range(len(slices))])
+        order = sorted(range(len(slices)), key=lambda number: (-alone[number], number))
+        ranked = slices[order]
+        evidence = [alone[number] for number in order]
+        is_large = compared.n[ranked] > search.settings.max_share * compared.n_rows
+        of_slices = places_of(compared, ranked, [*search.log.keys])
+        ranks = {places: rank for rank, places in enumerate(of_slices)}
+        wholes = [
+            [ranks[whole] for whole in coarser(places)[:-1] if whole in ranks]
+            for places in of_slices
+        ]
+        known = {Question(rank): value for rank, value in enumerate(evidence)}
+        in_order = replace(overlaps, is_in=overlaps.is_in[order])
+        large = frozenset(np.flatnonzero(is_large).tolist())
+        return cls(ranked, evidence, wholes, in_order, large, known)
+
+    def listed(self, cutoff: Cutoff) -> tuple[Ints, Floats]:
+        """The list at the largest cutoff that holds for it: at most as its length allows."""
+        number, guess = len(self.slices), [*range(len(self.slices))]
+        while True:
+            p = self._at(float(cutoff.at(number)), guess)
+            n_listed, guess = max(len(p.keys() - self.large), 1), [*p]
+            if n_listed >= number:
+                break
+            number = n_listed
+        return self.slices[guess], np.array([*p.values()], np.float64)
+
+    def _at(self, largest: float, guess: Sequence[int]) -> dict[int, float]:
+        """The slices listed at a p-value, each with the larger p-value of its first two tests.
+
+        A slice that fails the test without its listed parts is removed, the weakest first.
+        """
+        removed: set[int] = set()
+        while True:
+            p = self._behind(largest, guess, removed)
+            without_parts = []
+            for rank in p:
+                parts = (part for part in p if part > rank and self.overlaps.has(rank, part))
+                if inside := frozenset(parts):
+                    without_parts.append(self._left(rank, [*p], inside))
+            of_tests = self._p(without_parts)
+            if max(of_tests, default=0.0) <= largest:
+                return p
+            removed.add(without_parts[of_tests.index(max(of_tests))].slice)
+            guess = [*p]
+
+    def _behind(
+        self, largest: float, guess: Sequence[int], removed: Collection[int]
+    ) -> dict[int, float]:
+        """The slices that pass all tests after the slices listed before them.
+
+        A slice must be behind without the slices listed before, in the log and in coarser slices.
+        """
+        ranks = [rank for rank in range(len(self.slices)) if rank not in removed]
+        alone = dict(zip(ranks, self._p([Question(rank) for rank in ranks]), strict=True))
+        behind = {rank: p for rank, p in alone.items() if p <= largest}
+        listed = [rank for rank in guess if rank in behind]
+        while True:
+            tests: list[Question] = []
+            for rank in behind:
+                left = self._left(rank, listed)
+                wholes = (whole for whole in self.wholes[rank] if whole in behind)
+                tests += [left, *(replace(left, within=left.within | {it}) for it in wholes)]
+            of_slices: dict[int, list[float]] = {}
+            for test, p in zip(tests, self._p(tests), strict=True):
+                of_slices.setdefault(test.slice, []).append(p)
+            passed = {rank: p for rank, p in of_slices.items() if max(p) <= largest}
+            if [*passed] == listed:
+                return {rank: max(behind[rank], p[0]) for rank, p in passed.items()}
+            listed = [*passed]
+
+    def _left(
+        self, rank: int, listed: Sequence[int], parts: frozenset[int] = frozenset()
+    ) -> Question:
+        """Is a slice behind without the slices listed before it, and without some of its parts?"""
+        before = frozenset(other for other in listed if other < rank)
+        within = frozenset(other for other in before if self.overlaps.has(other, rank))
+        return Question(rank, without=(before - within - self.large) | parts, within=within)
+
+    def _p(self, tests: Sequence[Question]) -> list[float]:
+        """The p-values of tests; 1 if the slice is not behind. One query for many is faster."""
+        new = [test for test in dict.fromkeys(tests) if test not in self.known]
+        self.known.update(zip(new, self.overlaps.evidence(new), strict=True))
+        return [math.erfc(self.known[test] / math.sqrt(2)) for test in tests]

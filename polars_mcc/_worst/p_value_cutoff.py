@@ -1,0 +1,45 @@
+"""The largest p-value of a listed slice, so that few listed slices are false."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polars_mcc._base.allowed_values import Correction
+from polars_mcc._comparisons.evidence import evidence_of
+from polars_mcc._metrics.slice_sums import Floats, Ints
+from polars_mcc._worst.failures_in_words import LONGEST_LIST
+
+LENIENT = 2.0
+"""The first p-values may be so many times too small: they take the variance of the rest from the
+whole log."""
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """The largest p-value of a listed slice, for a correction, a level and a number of tests."""
+
+    correction: Correction
+    level: float
+    tests: int
+    longest: int = LONGEST_LIST
+    """The most slices of the list."""
+    surer: float = 1.0
+    """How many times evidence by cluster may be the evidence by row."""
+
+    def at(self, n_listed: int | Ints) -> float | Floats:
+        """The largest p-value of a list with this number of slices."""
+        tests = max(self.tests, 1)
+        if self.correction == "bonferroni":
+            return self.level / tests
+        if self.correction == "holm":
+            return self.level / np.maximum(tests - n_listed + 1, 1)
+        harmonic = (1 / np.arange(1, tests + 1)).sum() if self.correction == "by" else 1.0
+        return self.level * n_listed / (tests * harmonic)
+
+    @property
+    def needed(self) -> float:
+        """The least evidence of a candidate."""
+        p = LENIENT * float(self.at(self.longest))
+        return evidence_of(p) / self.surer if p < 1 else 0.0

@@ -1,0 +1,208 @@
+"""A coded log → a table of the slices that are behind: the steps of the search, in order."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._base.slice_names import crossed
+from polars_mcc._comparisons.corrected_p_values import adjusted
+from polars_mcc._counts.sliced_log import SAID, SET, SlicedLog
+from polars_mcc._intervals.count_arrays import of_arrays
+from polars_mcc._intervals.interval_methods import normal
+from polars_mcc._metrics.slice_sums import Floats, Ints
+from polars_mcc._worst.column_codes import CodedLog, is_ordered
+from polars_mcc._worst.failures_in_words import CONFUSION
+from polars_mcc._worst.listed_keys_and_confusions import described, dtype_of_parts
+from polars_mcc._worst.listed_slices import SliceList, list_slices
+from polars_mcc._worst.p_value_cutoff import Cutoff
+from polars_mcc._worst.slice_scores import (
+    ComparedSlices,
+    ModelSearch,
+    SearchSettings,
+    as_shown,
+    compared_slices,
+)
+
+VERDICTS = pl.Enum(
+    [
+        *("listed", "most rows", "beyond the list", "not behind"),
+        *("explained by those listed", "no interval"),
+    ]
+)
+LISTED, MOST_ROWS, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = range(len(VERDICTS.categories))
+
+_Schema: TypeAlias = dict[str, pl.DataType]
+
+
+def columns_of_answer(metric: str) -> list[str]:
+    """The columns of the answer after the keys and the model."""
+    return [
+        *("n", metric, f"{metric}_rest", f"{metric}_expected", "diff", "diff_low", "diff_high"),
+        *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION, "parts"),
+        *("verdict", "n_tested", "n_untested", "n_null"),
+    ]
+
+
+def schema_of(settings: SearchSettings, log: SlicedLog) -> _Schema:
+    """The columns of the result, with their dtypes. A key that may be cut is text."""
+    slices: _Schema = {SAID: pl.String(), SET: pl.String()}
+    if not settings.long:
+        can_cut = settings.bins is not None
+        slices |= {
+            key: pl.String() if can_cut and is_ordered(dtype) else dtype
+            for key, dtype in log.key_dtypes.items()
+        }
+    if log.has_models:
+        slices["model"] = pl.String()
+    metric, count = settings.metric.name, log.numbers.count
+    known = dict.fromkeys(CONFUSION[:2], log.label_dtype)
+    known |= {"confusion": pl.String(), "parts": dtype_of_parts(metric, count)}
+    known |= {"verdict": VERDICTS, "n": count, "n_null": count}
+    known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
+    return slices | {name: known.get(name, pl.Float64()) for name in columns_of_answer(metric)}
+
+
+def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
+    """The result: the slices of all models, sorted, at most `top`."""
+    schema = schema_of(settings, log.sliced)
+    of_models = [_of_model(ModelSearch.of(settings, log, model)) for model in log.sliced.models]
+    rows = _in_order(log, pl.concat(of_models, how="diagonal_relaxed"))
+    return _answer(settings, log, rows, schema).head(settings.top or rows.height)
+
+
+def _of_model(search: ModelSearch) -> pl.DataFrame:
+    """The listed slices of one model, or all slices; the rest of the log is of the same model."""
+    compared = compared_slices(search)
+    n_slices = int(compared.is_distinct.sum())
+    n_tested = int((compared.is_distinct & ~np.isnan(compared.comparisons.evidence)).sum())
+    cutoff = search.cutoff(n_tested)
+    listed = list_slices(search, compared, cutoff)
+    rows = _listed(search, compared, listed, cutoff)
+    if search.settings.verdicts:
+        others = _others(search, compared, listed, cutoff)
+        rows = _in_order(search.log, pl.concat([rows, others], how="diagonal_relaxed"))
+        if not len(listed.slices):
+            nearest = rows[:1]
+            known = described(search, compared, nearest["number"].to_numpy())
+            rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
+    elif rows.height:
+        rows = rows.filter(verdict=LISTED)
+    if rows.is_empty():
+        return rows
+    return rows.with_columns(
+        n_tested=pl.lit(n_tested, pl.Int64),
+        n_untested=pl.lit(compared.n_small + n_slices - n_tested, pl.Int64),
+        loss=pl.col("rest") - compared.overall,
+        model=pl.lit(search.model),
+    )
+
+
+def _slices(search: ModelSearch, compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
+    """The places and ranks of the values of slices, and their rows."""
+    keys = search.log.keys
+    places = compared.places(numbers, [*keys])
+    columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
+    for at, key in enumerate(keys.values()):
+        columns[key.column] = places[:, at]
+        columns[f"rank:{key.name}"] = key.ranks(places[:, at])
+    is_key = pl.col([key.column for key in keys.values()])
+    return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
+
+
+def _listed(
+    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
+) -> pl.DataFrame:
+    """The listed slices, with their exact scores."""
+    settings, turn = search.settings, search.scale.turn
+    slices, p_value = listed.slices, listed.p_value
+    if not len(slices):
+        return pl.DataFrame()
+    is_most = compared.n[slices] > settings.max_share * compared.n_rows
+    p_adjusted = np.empty(len(slices))
+    for which in (is_most, ~is_most):
+        p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
+    own = normal(np.array([listed.exact[number] for number in slices.tolist()]))
+    rows = _slices(search, compared, slices).with_columns(
+        *described(search, compared, slices),
+        *of_arrays(p_value=own, p_adjusted=p_adjusted),
+        verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
+    )
+    rows = rows.with_columns(rest=turn * pl.col("score_a"))
+    loss, end = pl.col("rest") - compared.overall, "diff_low" if turn < 0 else "diff_high"
+    return rows.with_columns(order=-loss if settings.rank == "loss" else turn * pl.col(end))
+
+
+def _others(
+    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
+) -> pl.DataFrame:
+    """The slices that are not listed. Each `p_adjusted` supposes that its slice is listed next."""
+    is_other = compared.is_distinct.copy()
+    is_other[listed.slices] = False
+    [slices] = np.nonzero(is_other)
+    comparisons = compared.comparisons
+    evidence = comparisons.evidence[slices]
+    exact = np.array([listed.exact.get(number, math.nan) for number in slices.tolist()])
+    p = shown = normal(np.where(np.isnan(exact), evidence, exact))
+    if search.log.clusters is not None:  # Hide p-values that take rows as independent.
+        shown = np.where((evidence == 0) | ~np.isnan(exact), p, math.nan)
+    p_of_next = float(cutoff.at(len(listed.slices) + 1))
+    verdict = np.full(len(slices), NOT_BEHIND)
+    if len(listed.slices):
+        verdict[p <= p_of_next] = EXPLAINED
+    verdict[np.isin(slices, listed.beyond)] = BEYOND
+    verdict[np.isnan(evidence)] = NO_INTERVAL
+    p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
+    score, rest = as_shown(comparisons.shown[slices]), as_shown(comparisons.shown_rest[slices])
+    expected: Floats = np.full(len(slices), math.nan)
+    if search.settings.to == "expected":
+        expected = search.scale.turned(comparisons.reference[slices])
+    of_labels = pl.Series("expected", expected, nan_to_null=True)
+    arrays = of_arrays(
+        p_value=shown,
+        p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
+        order=p,
+        rest=comparisons.rest[slices],
+    )
+    diff = score - (rest if search.settings.to == "rest" else of_labels)
+    rows = _slices(search, compared, slices).with_columns(of_labels, *arrays)
+    return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
+
+
+def _answer(
+    settings: SearchSettings, log: CodedLog, rows: pl.DataFrame, schema: _Schema
+) -> pl.DataFrame:
+    """The named columns of the result."""
+    keys, metric = log.keys.values(), settings.metric.name
+    if rows.is_empty():
+        return pl.DataFrame(schema=schema)
+    value, said = (
+        [pl.lit(key.values[column]).gather(pl.col(key.column)) for key in keys]
+        for column in ("value", "said")
+    )
+    set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
+    of_keys = {} if settings.long else dict(zip(log.keys, value, strict=True))
+    values = of_keys | {
+        metric: pl.col("score_b"),
+        f"{metric}_rest": pl.col("score_a"),
+        f"{metric}_expected": pl.col("expected"),
+        SAID: crossed(said),
+        SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
+        "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
+    }
+    return rows.select(
+        values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
+    )
+
+
+def _in_order(log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort the rows. Sums of floats differ in the last digits from run to run, so these are cut."""
+    if rows.is_empty():
+        return rows
+    ranks = [f"rank:{name}" for name in log.keys]
+    n = pl.col("n").cast(pl.Float64).round_sig_figs(12)  # weights are summed too
+    by = ["verdict", pl.col("order").round_sig_figs(7), -n, *ranks]
+    return rows.sort(by, nulls_last=True, maintain_order=True)

@@ -1,0 +1,264 @@
+"""Codes of rows → the counts of every slice of every set of keys, as arrays.
+
+A set of keys is a table with an axis per key, and one for the pair of labels. NumPy counts it. A
+set whose table would be too large is grouped by Polars.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._counts.sliced_log import PRED
+from polars_mcc._intervals.count_arrays import Counted, equal_rows
+from polars_mcc._metrics.slice_sums import Ints, added_up
+from polars_mcc._worst.column_codes import CodedKey, CodedLog, as_one, totals
+
+if TYPE_CHECKING:
+    from polars_mcc._counts.parquet_files import Codes
+
+CrossedKeys: TypeAlias = tuple[CodedKey, ...]
+"""A set of keys that are crossed."""
+
+Margins: TypeAlias = list[Ints]
+"""Counts of labels, or of scores: each (slices, labels)."""
+
+_CELLS_OF_TABLE = 2**22  # at most: 32 MB
+_CELLS_AT_ONCE = 2**21  # at most, in the tables that are counted at once, if these are several
+
+
+class SlicesOfKeys(NamedTuple):
+    """The slices of a set of keys that are large enough: arrays (slices,)."""
+
+    keys: CrossedKeys
+    places: Ints
+    """The place of the value of each key: (keys, slices)."""
+    n: Ints
+    """The weight of the scored rows."""
+    n_null: Ints
+    """The rows that are not scored."""
+
+
+class Batch(NamedTuple):
+    """The slices of some sets of keys that are large enough, and their counts."""
+
+    sets: Sequence[SlicesOfKeys]
+    n_small: int
+    """How many slices have too few rows."""
+    pairs: Counted
+    """The scored pairs of all slices, one set after the other."""
+
+
+_OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted, int]
+"""The large slices of a set of keys, their scored pairs, and the number of other slices."""
+
+
+@dataclass(frozen=True)
+class SliceCounter:
+    """Counts the slices of one model in a coded log."""
+
+    log: CodedLog
+    model: str
+    min_n: float
+
+    def whole(self) -> Counted:
+        """The pairs of the whole log, as one slice."""
+        count = self._in_table if self._size(()) <= _CELLS_OF_TABLE else self._in_groups
+        return count((), 0)[1]
+
+    def batches(self, depth: int) -> Iterator[Batch]:
+        """Count every set of up to `depth` keys, many sets at a time.
+
+        The next sets are counted while the slices of these are scored.
+        """
+        keys = [key for key in self.log.keys.values() if key.size]
+        keys = sorted(keys, key=lambda key: -key.size)
+        numbers = range(1, depth + 1)
+        sets = [*itertools.chain(*(itertools.combinations(keys, number) for number in numbers))]
+        small = [of_set for of_set in sets if self._size(of_set) <= _CELLS_OF_TABLE]
+        large = [of_set for of_set in sets if self._size(of_set) > _CELLS_OF_TABLE]
+        with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+            waiting: deque[Iterator[_OfKeys]] = deque()
+            for portion in _counted_at_once(small, self._size):
+                waiting.append(pool.map(self._in_table, portion, itertools.repeat(self.min_n)))
+                if len(waiting) > 1:
+                    yield _batch([*waiting.popleft()])
+            for last in waiting:
+                yield _batch([*last])
+        for portion in _counted_at_once(large, lambda _: len(self._sides[0])):
+            yield _batch([self._in_groups(of_set, self.min_n) for of_set in portion])
+
+    def _size(self, keys: CrossedKeys) -> float:
+        """The cells of the table of a set of keys. Scores have too many values for a table."""
+        if self.log.sliced.is_of_scores:
+            return math.inf
+        return math.prod(key.size + 1 for key in keys) * self._n_codes**2
+
+    @cached_property
+    def _sides(self) -> tuple[Codes, Codes]:
+        """The codes of both labels of each row."""
+        return self.log.rows["gold"], self.log.rows[PRED + self.model]
+
+    @cached_property
+    def _n_codes(self) -> int:
+        """The number of codes of a label: one more than labels, if a row has none."""
+        n = len(self.log.labels)
+        return max(n + any(len(side) > 0 and int(side.max()) >= n for side in self._sides), 1)
+
+    @cached_property
+    def _pair(self) -> Codes:
+        """The codes of both labels as one."""
+        return as_one(self._sides, [self._n_codes] * 2)
+
+    def _in_table(self, keys: CrossedKeys, least: float) -> _OfKeys:
+        """Count the slices of a set of keys with NumPy."""
+        weights, k = self.log.weights, len(self.log.labels)
+        n = self._table(keys, None if weights is None else weights.n)
+        scored, n_all = n[:, :k, :k], n.sum((1, 2))
+        n_scored = scored.sum((1, 2))
+        effective, n_null, squares = n_scored, n_all - n_scored, scored
+        if weights is not None:
+            n_null = n_null + self._table(keys, weights.n_null).sum((1, 2))
+            if weights.squares is not None:
+                squares = self._table(keys, weights.squares)[:, :k, :k]
+                effective = equal_rows(n_scored, squares.sum((1, 2)))
+        [large] = np.nonzero(effective >= least)
+        n_small = int(np.count_nonzero((n_all > 0) | (n_null > 0))) - len(large)
+        places = np.unravel_index(large, [key.values.height for key in keys] or [1])
+        slices, gold, pred = np.nonzero(scored[large])
+        cells = large[slices], gold, pred
+        pairs = Counted(len(large), slices, gold, pred, scored[cells], squares[cells])
+        of_keys = SlicesOfKeys(keys, np.array(places, np.int32), n_scored[large], n_null[large])
+        return of_keys, pairs, n_small
+
+    def _table(self, keys: CrossedKeys, weight: Ints | None) -> Ints:
+        """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
+        codes = [*(self.log.rows[key.column] for key in keys), self._pair]
+        table = totals(codes, [*(key.size + 1 for key in keys), self._n_codes**2], weight)
+        for axis, key in enumerate(keys):  # Each value is a sum over its codes.
+            if not key.is_cut:
+                table = table[(slice(None),) * axis + (slice(key.size),)]
+                continue
+            spans = key.values.select("first", pl.col("last") + 1).to_numpy().ravel()
+            table = np.add.reduceat(table, spans, axis)
+            table = table.take(range(0, len(spans), 2), axis)
+        return table.reshape(-1, self._n_codes, self._n_codes)
+
+    def _in_groups(self, keys: CrossedKeys, least: float) -> _OfKeys:
+        """Count the slices of a set of keys with Polars."""
+        columns = [key.column for key in keys]
+        by = [*columns, "gold", "pred"]
+        codes = {name: self.log.rows[name] for name in columns}
+        cells = self.grouped(codes, {}, *(pl.col(key.column) < key.size for key in keys))
+        for key in keys:
+            if key.is_cut:  # Each value is a sum over its codes.
+                of_values = key.values.lazy().select(
+                    pl.int_ranges("first", pl.col("last") + 1).alias(key.column),
+                    place=pl.int_range(pl.len()),
+                )
+                cells = cells.with_columns(pl.col(key.column).cast(pl.Int64))
+                cells = cells.join(of_values.explode(key.column), on=key.column)
+                cells = cells.drop(key.column).rename({"place": key.column})
+                cells = cells.group_by(by).agg(pl.all().sum())
+        rows = cells.sort(by).collect()
+        slices, places = numbered(rows, columns)
+        gold, pred, n, n_null, squares = (
+            rows[name].to_numpy() for name in (*by[-2:], "n", "n_null", "squares")
+        )
+        is_scored = (gold < len(self.log.labels)) & (pred < len(self.log.labels))
+        n_scored, n_squares, n_null = (
+            added_up(weight, slices, places.shape[1])
+            for weight in (n * is_scored, squares * is_scored, np.where(is_scored, 0, n) + n_null)
+        )
+        is_frequency = self.log.sliced.is_frequency
+        effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
+        [large] = np.nonzero(effective >= least)
+        [kept] = np.nonzero(is_scored & (n > 0))
+        arrays = slices, gold.astype(int), pred.astype(int), n, squares
+        pairs = Counted(places.shape[1], *(array[kept] for array in arrays))
+        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], n_null[large])
+        return of_keys, pairs_of(pairs, large), places.shape[1] - len(large)
+
+    def grouped(
+        self, codes: Mapping[str, Codes], clusters: Mapping[str, Ints], *where: pl.Expr
+    ) -> pl.LazyFrame:
+        """Add up the weights of rows by codes, both labels, and clusters."""
+        gold, pred = self._sides
+        columns = {**codes, "gold": gold, "pred": pred, **clusters}
+        rows, weights = pl.DataFrame(columns).lazy(), self.log.weights
+        if weights is None:
+            cells = rows.filter(*where).group_by(*columns).agg(n=pl.len().cast(pl.Int64))
+            return cells.with_columns(n_null=pl.lit(0, pl.Int64), squares="n")
+        squares = weights.n if weights.squares is None else weights.squares
+        sums = {"n": weights.n, "n_null": weights.n_null, "squares": squares}
+        rows = rows.with_columns(pl.lit(pl.Series(name, weight)) for name, weight in sums.items())
+        cells = rows.filter(*where).group_by(*columns).agg(pl.col(*sums).sum())
+        return cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0))
+
+    def margins(self, pairs: Counted, first: int, last: int) -> Margins:
+        """How often each label is gold, predicted, and both; or each score, by gold label."""
+        k = len(self.log.labels)
+        start, stop = np.searchsorted(pairs.slices, [first, last])
+        slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
+        rows = (slices - first) * k
+        if self.log.sliced.is_of_scores:
+            is_positive = self.log.labels.to_numpy()[gold] == 1
+            sides = [((rows + pred)[here], n[here]) for here in (is_positive, ~is_positive)]
+        else:
+            is_hit = gold == pred
+            sides = [(rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])]
+        shape = last - first, k
+        return [added_up(of_side, at, math.prod(shape)).reshape(shape) for at, of_side in sides]
+
+
+def pairs_of(pairs: Counted, slices: Ints) -> Counted:
+    """The pairs of some slices, which get the numbers from 0 on."""
+    place = np.full(pairs.number, -1)
+    place[slices] = np.arange(len(slices))
+    new = place[pairs.slices]
+    [kept] = np.nonzero(new >= 0)
+    return Counted(len(slices), new[kept], *(array[kept] for array in pairs[2:]))
+
+
+def numbered(cells: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, Ints]:
+    """The number of each row of sorted codes, and the codes of each number: (columns, numbers)."""
+    if not columns:
+        return np.zeros(cells.height, np.int64), np.zeros((0, 1), np.int64)
+    places = np.array([cells[name].to_numpy() for name in columns], np.int64)
+    is_new = np.diff(places.reshape(len(columns), -1), prepend=-1).any(axis=0)
+    return np.cumsum(is_new) - 1, places[:, is_new]
+
+
+def _batch(of_sets: Sequence[_OfKeys]) -> Batch:
+    """Number the slices of several sets of keys one after the other."""
+    sets, pairs, n_small = zip(*of_sets, strict=True)
+    firsts = np.cumsum([0, *(of_set.number for of_set in pairs)])
+    slices = [of_set.slices + first for of_set, first in zip(pairs, firsts[:-1], strict=True)]
+    arrays = map(np.concatenate, zip(*(of_set[2:] for of_set in pairs), strict=True))
+    return Batch(sets, sum(n_small), Counted(int(firsts[-1]), np.concatenate(slices), *arrays))
+
+
+def _counted_at_once(
+    sets: Sequence[CrossedKeys], size_of: Callable[[CrossedKeys], float]
+) -> Iterator[list[CrossedKeys]]:
+    """Split sets of keys into portions of at most `_CELLS_AT_ONCE` together, or of one set."""
+    portion: list[CrossedKeys] = []
+    total = 0.0
+    for keys in sets:
+        size = size_of(keys)
+        if portion and total + size > _CELLS_AT_ONCE:
+            yield portion
+            portion, total = [], 0.0
+        portion.append(keys)
+        total += size
+    if portion:
+        yield portion

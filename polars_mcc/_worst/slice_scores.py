@@ -1,0 +1,425 @@
+"""Every slice of up to `depth` keys: its score, its size, and its evidence against the rest."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._base.allowed_values import Correction, Rank, Reference
+from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse
+from polars_mcc._comparisons.rest_of_log import ROUNDING
+from polars_mcc._counts.label_hashes import wide_of
+from polars_mcc._intervals.count_arrays import Counted
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.pooled_slices import Pools
+from polars_mcc._intervals.scores_of_arrays import Scorer, has_classes
+from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up, places_in
+from polars_mcc._worst.column_codes import CodedLog
+from polars_mcc._worst.failures_in_words import LONGEST_LIST
+from polars_mcc._worst.p_value_cutoff import Cutoff
+from polars_mcc._worst.slice_counts import (
+    Batch,
+    CrossedKeys,
+    Margins,
+    SliceCounter,
+    SlicesOfKeys,
+    pairs_of,
+)
+
+Places: TypeAlias = tuple[int | None, ...]
+"""For each key, the place of the value of a slice; None if its set lacks the key."""
+
+_SLICES_PER_TEST = 100
+"""Slices have the same rows if keys determine each other, and then count as one test. On average,
+so many slices are one test, at most."""
+_NOT_A_NUMBER = -sys.float_info.max
+"""Stands for a score that is NaN: a score that is unknown is NaN in arrays."""
+_LABELS_AT_ONCE = 2**20  # labels of slices that are scored at once
+_SURER = math.sqrt(2)
+"""Evidence by cluster may be so many times the evidence by row: influences in a cluster cancel."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """The settings of a search: metric, number of keys, least rows, confidence level."""
+
+    metric: Metric
+    positive: pl.Expr | None
+    depth: int
+    min_n: int
+    max_share: float
+    bins: int | None
+    top: int | None
+    rank: Rank
+    ci: float
+    correction: Correction
+    verdicts: bool
+    long: bool
+    to: Reference
+
+
+class Limits(NamedTuple):
+    """Scores and how sure they are, such that more is better: arrays (slices,)."""
+
+    score: Floats
+    proportion: Floats
+    """The score as a proportion."""
+    rows_up: Floats
+    """The rows m of the proportion, from the upper limit."""
+    rows_down: Floats
+    """The same from the lower limit."""
+    spread: Floats
+    """The distance from the score to its upper limit."""
+    phi: Floats
+    """The influence of one row of each pair: (pairs,)."""
+
+
+@dataclass(frozen=True)
+class ModelSearch:
+    """A search in the coded log of one model."""
+
+    settings: SearchSettings
+    log: CodedLog
+    model: str
+    scale: Scale
+    """The metric as a proportion."""
+    counter: SliceCounter
+    scorer: Scorer
+    """A score at 0/0 is 0, or unknown."""
+
+    @classmethod
+    def of(cls, settings: SearchSettings, log: CodedLog, model: str) -> ModelSearch:
+        """Prepare the search: what counts slices, and what scores them."""
+        metric, labels = settings.metric, log.labels
+        if metric.has_labels:
+            labels = labels.cast(wide_of(labels.dtype))
+        if not metric.needs_labels:
+            labels = pl.int_range(len(labels), dtype=pl.UInt32, eager=True)
+        scorer = Scorer(
+            [metric],
+            labels,
+            settings.positive,
+            zero_division=0.0 if log.sliced.zero_division == 0 else None,
+            is_frequency=log.sliced.is_frequency,
+            rounding=ROUNDING if log.sliced.numbers.count.is_float() else 0.0,
+        )
+        counter = SliceCounter(log, model, settings.min_n)
+        return cls(settings, log, model, Scale.of(metric), counter, scorer)
+
+    def cutoff(self, tests: int) -> Cutoff:
+        """The largest p-value of a listed slice."""
+        settings, surer = self.settings, 1.0 if self.log.clusters is None else _SURER
+        longest = max(settings.top or 0, LONGEST_LIST)
+        return Cutoff(settings.correction, 1 - settings.ci, tests, longest, surer)
+
+    def scores(self, margins: Margins, *, or_nothing: bool = False) -> Floats:
+        """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
+        zero_division = None if or_nothing else self.scorer.zero_division
+        return self.scale.turned(self.scorer.values(margins, zero_division))
+
+    def shown(self, margins: Margins) -> Floats:
+        """The scores of slices as `by` has them; `_NOT_A_NUMBER` for NaN, NaN if there is none."""
+        zero_division = self.log.sliced.zero_division
+        values = self.scorer.values(margins, zero_division)
+        if zero_division is None or not math.isnan(zero_division):
+            return values
+        # At 0/0 it is NaN. Without gold rows there is none.
+        is_known = ~np.isnan(self.scorer.values(margins, 0.0))
+        return np.where(np.isnan(values) & is_known, _NOT_A_NUMBER, values)
+
+    def limits(self, pairs: Counted, pools: Pools | None = None) -> Limits:
+        """The scores of slices, and how sure they are."""
+        scale, asked = self.scale, IntervalOptions(LEVEL, is_compared=True)
+        [measured] = self.scorer.measured(pairs, asked, pools).values()
+        score = scale.turned(measured.score)
+        ends = [scale.turned(end) for end in (measured.interval.low, measured.interval.high)]
+        low, high = ends if scale.turn > 0 else ends[::-1]
+        n = added_up(pairs.n, pairs.slices, pairs.number)
+        rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
+        proportion = scale.proportion(score)
+        return Limits(score, proportion, rows_up, rows_down, high - score, measured.phi)
+
+    def below_expected(
+        self, pairs: Counted, pool_of: Ints, pool: Counted
+    ) -> tuple[Floats, Floats, Floats]:
+        """The score of each slice given its labels, twice its standard error, and the evidence."""
+        scale = self.scale
+        here = scale.turned(self.scorer.values_of_pairs(pairs, self.scorer.zero_division))
+        expected, se, step = self.scorer.given_labels(pairs, Pools(pool_of, pool))
+        there, n = scale.turned(expected), added_up(pairs.n, pairs.slices, pairs.number)
+        collapsed = self.collapse(pairs, pool_of, pool)
+        with np.errstate(all="ignore"):
+            apart = np.where(np.isnan(collapsed), scale.apart(here, n, there, se, step), collapsed)
+            is_known = (se > 0) & ~np.isnan(here) & ~np.isnan(there)
+            evidence = np.where(is_known, np.where(here < there, apart, 0.0), math.nan)
+        return there, 2 * se, evidence
+
+    def collapse(
+        self, pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None
+    ) -> Floats:
+        """The evidence of slices whose predictions are one class, where the metric is 0/0 then."""
+        metric = self.settings.metric
+        can_be = metric.is_of_two and not metric.is_of_scores
+        if not can_be or self.scorer.zero_division is None:
+            return np.full(pairs.number, math.nan)
+        evidence = collapse(pairs, pool_of, pool, draws)
+        if not np.isnan(evidence).all():
+            evidence[~np.isnan(self.scorer.values_of_pairs(pairs, None))] = math.nan
+        return evidence
+
+
+class Comparisons(NamedTuple):
+    """Slices compared with the rest of the log: arrays (slices,). More is better."""
+
+    score: Floats
+    """0/0 is unknown."""
+    rest: Floats
+    """The score of all other rows."""
+    reference: Floats
+    """The score that the slice is compared with."""
+    spread: Floats
+    """The distance from the score to its upper limit."""
+    evidence: Floats
+    """How many standard errors the slice is behind the reference; 0 if it is not behind, NaN if it
+    cannot be compared."""
+    shown: Floats
+    """The score as `by` has it: see `ModelSearch.shown`. Only if all slices are shown."""
+    shown_rest: Floats
+
+
+@dataclass(frozen=True)
+class ComparedSlices:
+    """All slices that were counted and are large enough, set after set: arrays (slices,)."""
+
+    sets: Sequence[SlicesOfKeys]
+    starts: Ints
+    """The number of the first slice of each set: (sets,)."""
+    place_of_set: Mapping[frozenset[str], int]
+    """The place of the set of these keys."""
+    n: Ints
+    """The weight of the scored rows."""
+    n_null: Ints
+    """The rows that are not scored."""
+    comparisons: Comparisons
+    is_distinct: Flags
+    """Whether it has other rows than each slice with one key fewer."""
+    overall: float
+    """The score of the log."""
+    n_rows: float
+    """The scored rows of the log."""
+    n_small: int
+
+    def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
+        """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
+        column = {name: at for at, name in enumerate(keys)}
+        table = np.full((len(slices), len(keys)), -1, np.int64)
+        sets = np.searchsorted(self.starts, slices, "right") - 1
+        for number in np.unique(sets).tolist():
+            [rows] = np.nonzero(sets == number)
+            of_keys = self.sets[number]
+            for key, places in zip(of_keys.keys, of_keys.places, strict=True):
+                table[rows, column[key.name]] = places[slices[rows] - self.starts[number]]
+        return table
+
+    def number_of(self, places: Mapping[str, int]) -> int | None:
+        """The number of the slice with these places of values, if it was large enough."""
+        at = self.place_of_set.get(frozenset(places))
+        if at is None:
+            return None
+        of_keys = self.sets[at]
+        wanted = np.array([[places[key.name]] for key in of_keys.keys])
+        [same] = np.nonzero((of_keys.places == wanted).all(0))
+        return int(self.starts[at] + same[0]) if len(same) else None
+
+
+def compared_slices(search: ModelSearch) -> ComparedSlices:
+    """Count every slice, and compare each large enough slice with the rest of the log.
+
+    A slice that has too little evidence for the list, whatever its limits, gets evidence 0, and its
+    limits are not computed.
+    """
+    whole = _WholeLog.of(search)
+    n_small = sum(key.n_small for key in search.log.keys.values())
+    sets: list[SlicesOfKeys] = []
+    parts = [Comparisons(*(np.zeros(0),) * 7)]
+    n_slices, threads = 0, pl.thread_pool_size()
+    waiting: deque[Future[list[Comparisons]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in search.counter.batches(search.settings.depth):
+            n_small += batch.n_small
+            sets += batch.sets
+            n_slices += batch.pairs.number
+            cutoff = search.cutoff(n_slices // _SLICES_PER_TEST)
+            needed = 0.0 if search.settings.verdicts else cutoff.needed
+            waiting.append(pool.submit(whole.compared, batch, needed))
+            if len(waiting) >= threads:
+                parts += waiting.popleft().result()
+        for last in waiting:
+            parts += last.result()
+    by_keys = {of_keys.keys: of_keys for of_keys in sets}
+    is_distinct = [_has_own_rows(by_keys, of_keys, search.scorer.rounding) for of_keys in sets]
+    nothing = np.zeros(0, np.int64)
+    return ComparedSlices(
+        sets,
+        np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
+        {frozenset(key.name for key in of_keys.keys): at for at, of_keys in enumerate(sets)},
+        np.concatenate([nothing, *(of_keys.n for of_keys in sets)]),
+        np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
+        Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
+        np.concatenate([np.zeros(0, bool), *is_distinct]),
+        whole.score,
+        whole.n,
+        n_small,
+    )
+
+
+def _has_own_rows(
+    sets: Mapping[CrossedKeys, SlicesOfKeys], of_keys: SlicesOfKeys, rounding: float
+) -> Flags:
+    """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
+    lacks = np.ones(len(of_keys.n), bool)
+    for left_out in range(len(of_keys.keys) if len(of_keys.keys) > 1 else 0):
+        kept = [at for at in range(len(of_keys.keys)) if at != left_out]
+        fewer = sets[tuple(of_keys.keys[at] for at in kept)]
+        if len(fewer.n):
+            ids = (_ids(fewer.keys, places) for places in (fewer.places, of_keys.places[kept]))
+            place = places_in(*ids)
+            lacks &= (place < 0) | (fewer.n[place] - of_keys.n > rounding * of_keys.n)
+    return lacks
+
+
+def _ids(keys: CrossedKeys, places: Ints) -> Ints:
+    """A number for the values of some keys, of Python if there are very many values."""
+    sizes = [key.values.height for key in keys]
+    ids: Ints = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
+    for size, place in zip(sizes[1:], places[1:], strict=True):
+        ids = ids * size + place
+    return ids
+
+
+@dataclass(frozen=True)
+class _WholeLog:
+    """All rows of the log. The rest of a slice is all rows minus the slice."""
+
+    search: ModelSearch
+    pairs: Counted
+    margins: Margins
+    n: float
+    score: float
+    rows: float
+    """The rows m of the score of the log as a proportion; 0 if it is unknown."""
+
+    @classmethod
+    def of(cls, search: ModelSearch) -> _WholeLog:
+        """Score all rows."""
+        pairs = search.counter.whole()
+        margins = search.counter.margins(pairs, 0, 1)
+        rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
+        return cls(
+            search, pairs, margins, float(pairs.n.sum()), float(search.scores(margins)[0]), rows
+        )
+
+    def compared(self, batch: Batch, needed: float) -> list[Comparisons]:
+        """Score some slices and their rests, a few at a time, and compare them."""
+        step = max(1, _LABELS_AT_ONCE // max(1, len(self.search.log.labels)))
+        n = np.concatenate([of_keys.n for of_keys in batch.sets]) * 1.0
+        return [
+            self._compared(batch.pairs, first, n[first : first + step], needed)
+            for first in range(0, len(n), step)
+        ]
+
+    def _compared(self, counted: Counted, first: int, n: Floats, needed: float) -> Comparisons:
+        search, slices = self.search, np.arange(first, first + len(n))
+        settings, metric = search.settings, search.settings.metric
+        here = search.counter.margins(counted, first, first + len(n))
+        left = rest_of(here, self.margins, self.n * search.scorer.rounding)
+        score, rest = search.scores(here), search.scores(left, or_nothing=True)
+        shown: list[Floats] = [np.zeros(0)] * 2
+        if settings.verdicts:
+            shown = [search.shown(here), search.shown(left)]
+        is_comparable = np.ones(len(n), bool)
+        if not metric.is_of_scores:
+            sides = (*here[:2], *self.margins[:2])
+            n_classes = ((side > 0).sum(1) for side in sides)
+            is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
+        if settings.to == "expected":
+            pool = np.zeros(len(n), np.int64), self.pairs
+            reference, spread, evidence = search.below_expected(pairs_of(counted, slices), *pool)
+        else:
+            reference, comparable = rest, np.where(is_comparable, rest, math.nan)
+            spread, evidence = self._below_rest(
+                counted, slices, n, score, comparable, needed=needed
+            )
+        evidence = np.where(is_comparable, evidence, math.nan)
+        return Comparisons(score, rest, reference, spread, evidence, *shown)
+
+    def _below_rest(
+        self,
+        counted: Counted,
+        slices: Ints,
+        n: Floats,
+        score: Floats,
+        rest: Floats,
+        *,
+        needed: float,
+    ) -> tuple[Floats, Floats]:
+        """The spread and the evidence of slices that may reach the needed evidence.
+
+        The rest has as many rows of a proportion, for each of its rows, as the log.
+        """
+        search, scale = self.search, self.search.scale
+        proportion, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
+        at_most = scale.at_most(score, n, proportion, rows)
+        spread = np.full(len(n), math.nan)
+        evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(at_most), math.nan, 0.0)
+        [behind] = np.nonzero((score < rest) & (at_most >= needed))
+        if len(behind):
+            pairs = pairs_of(counted, slices[behind])
+            limits = search.limits(pairs)
+            apart = scale.evidence(
+                limits.proportion, limits.rows_up, proportion[behind], rows[behind]
+            )
+            collapsed = search.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
+            is_below = limits.score + limits.spread < rest[behind]
+            spread[behind] = limits.spread
+            evidence[behind] = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
+        return spread, evidence
+
+
+def rest_of(slices: Margins, whole: Margins, nothing: float) -> Margins:
+    """The margins of the rests of slices. What rounding leaves of float weights is `nothing`."""
+    rests = [every - of_slices for every, of_slices in zip(whole, slices, strict=True)]
+    return [np.where(rest > nothing, rest, 0.0) for rest in rests] if nothing else rests
+
+
+def as_shown(scores: Floats) -> pl.Series:
+    """A column of the scores that `ModelSearch.shown` gives: NaN becomes null."""
+    return pl.Series(scores, nan_to_null=True).replace(_NOT_A_NUMBER, math.nan)
+
+
+def places_of(compared: ComparedSlices, slices: Ints, keys: Sequence[str]) -> list[Places]:
+    """The place of the value of each key, of slices by their numbers."""
+    rows = compared.places(slices, keys).tolist()
+    return [tuple(None if place < 0 else place for place in row) for row in rows]
+
+
+def coarser(slice_: Places) -> list[Places]:
+    """The slices with some of the keys of a slice, the fewest first; last, the slice itself."""
+    used = [at for at, place in enumerate(slice_) if place is not None]
+    sizes = range(1, len(used) + 1)
+    return [only(slice_, kept) for size in sizes for kept in itertools.combinations(used, size)]
+
+
+def only(slice_: Places, kept: Collection[int]) -> Places:
+    """The slice with some of the keys, by their places."""
+    return tuple(place if at in kept else None for at, place in enumerate(slice_))
