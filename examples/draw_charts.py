@@ -12,7 +12,6 @@ import altair as alt
 import polars as pl
 
 from polars_mcc import each, plot, trailing
-from polars_mcc._display import funnel_chart
 
 DATA = Path(__file__).parent.parent / "data"
 digits = pl.read_parquet(DATA / "digits.parquet")
@@ -26,7 +25,7 @@ charts: dict[str, alt.LayerChart | alt.FacetChart] = {
     "models": plot.slices(digits.mcc(pred=["logistic", "knn", "bayes"]).by("ink_band", ci=0.95)),
     "differences": plot.differences(compared),
     "over_time": plot.over_time(windows),
-    "funnel": funnel_chart.funnel(digits.mcc.by(each("day", total=True), ci=0.95)),
+    "funnel": plot.funnel(digits.mcc.by(each("day", total=True), ci=0.95)),
     "curve": plot.curve(tumours.mcc(score="radius").curve(thresholds=100)),
     "confusion": plot.confusion(digits.mcc.confusion()),
     "waterfall": plot.waterfall(digits.mcc(pred="bayes").worst("ink", "day")),

@@ -17,7 +17,6 @@ from support import in_turn, some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, plot, trailing
-from polars_mcc._display import explorer_chart, funnel_chart
 
 PLAIN = ["Qgold", "Qpred", "Qother", "Qscore", "Qweight", "Quser", "Qday", "Qone", "Qtwo", "Qold"]
 LABELS = {"Qant": "^l$", "Qbee": "^m$"}
@@ -131,10 +130,8 @@ CHARTS = {
     "confusion": lambda asked: plot.confusion(
         asked.log.confusion(asked.one).filter(pl.first() == "x")
     ),
-    "funnel": lambda asked: funnel_chart.funnel(
-        asked.log.by(each(*asked.keys, total=True), ci=0.9)
-    ),
-    "explore": lambda asked: explorer_chart.explore(asked.models.counts(*asked.keys)),
+    "funnel": lambda asked: plot.funnel(asked.log.by(each(*asked.keys, total=True), ci=0.9)),
+    "explore": lambda asked: plot.explore(asked.models.counts(*asked.keys)),
 }
 
 

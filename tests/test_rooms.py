@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+from collections import Counter
 from pathlib import Path
 
 import polars_mcc
@@ -90,7 +91,6 @@ ABOVE = {
     "conftest.py",  # forgets metrics that were registered, and the libraries of charts
     "store_cases.py",
     "test_coded.py",  # keeping counts is one way to count rows by codes
-    "test_kills.py",  # kills the command that keeps counts
     "test_progress.py",  # the bar of a command
     "test_scorer.py",  # a search asks it
     "test_spark.py",
@@ -110,6 +110,18 @@ def test_tests_import_public_names_and_those_of_their_room():
         if any(FLOOR_OF[one] > FLOOR_OF.get(room, -1) for one in rooms - {room}):
             outside.add(path.name)
     assert outside == ABOVE
+
+
+def test_a_name_of_a_file_or_class_means_one_thing():
+    files = Counter(path.stem for path in MODULES.values() if path.stem != "__init__")
+    classes = Counter(
+        node.name.lstrip("_")
+        for path in MODULES.values()
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert min(len(files), len(classes)) > 100
+    assert {name for names in (files, classes) for name, n in names.items() if n > 1} == set()
 
 
 def test_a_module_is_small():

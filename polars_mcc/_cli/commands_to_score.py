@@ -8,7 +8,6 @@ from polars_mcc._base import allowed_values, defaults
 from polars_mcc._cli.answers_and_exit_codes import answer
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
-    IntervalOptions,
     LogAndKeys,
     LogPaths,
     MetricNames,
@@ -16,6 +15,7 @@ from polars_mcc._cli.shared_options import (
     OutputOptions,
     ScoreOptions,
     ThresholdOptions,
+    TypedIntervals,
 )
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
@@ -66,7 +66,7 @@ def score(
 def classes(
     *logs: LogPaths,
     sliced: LogAndKeys = LogAndKeys(),
-    intervals: IntervalOptions = IntervalOptions(),
+    intervals: TypedIntervals = TypedIntervals(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
     """Score every class of every slice, one-vs-rest: precision, recall, F1, MCC and more.

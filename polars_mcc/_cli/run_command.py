@@ -8,6 +8,11 @@ from collections.abc import Sequence
 import cyclopts
 
 from polars_mcc._base.visible_text import say
+from polars_mcc._cli import (  # noqa: F401 - their commands are added to the app
+    commands_to_compare,
+    commands_to_score,
+    commands_worst_check_report_counts,
+)
 from polars_mcc._cli.app import app
 from polars_mcc._cli.terminal import open_streams, show, table
 from polars_mcc._metrics import registry

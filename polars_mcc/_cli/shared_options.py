@@ -95,7 +95,7 @@ class LogAndColumns(LogAndKeys):
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class IntervalOptions:
+class TypedIntervals:
     """Whether scores get intervals, and of which kind.
 
     Attributes:
@@ -111,7 +111,7 @@ class IntervalOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class ScoreOptions(IntervalOptions):
+class ScoreOptions(TypedIntervals):
     """The metrics, and whether they get intervals.
 
     Attributes:

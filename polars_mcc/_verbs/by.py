@@ -99,9 +99,9 @@ def by(
         Let φ be the influence of a row on a metric: the derivative of the definition of the metric
         (`polars_mcc/_intervals/variance_and_clusters.py` has the formula). The variance of the
         metric is Σ φ² / n², over the rows of a slice (the delta method; for R_K of two classes:
-        Itaya et al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With clusters it is
-        Σ (Σ w φ within a cluster)² / (Σ w)². Then Student's t replaces the normal distribution;
-        its degrees of freedom are the number of clusters minus one.
+        Itaya et al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With
+        clusters it is Σ (Σ w φ within a cluster)² / (Σ w)². Then Student's t replaces the normal
+        distribution; its degrees of freedom are the number of clusters minus one.
 
         - "score": Wilson's interval (1927) of a proportion of m rows, where m gives the proportion
           the variance of the metric. For recall, m is the number of gold rows of the class, and for

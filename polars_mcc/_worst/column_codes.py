@@ -90,7 +90,7 @@ class CodedColumn(NamedTuple):
     values: pl.Series
 
 
-class Weights(NamedTuple):
+class RowWeights(NamedTuple):
     """The weights of rows: arrays (rows,)."""
 
     n: Ints
@@ -113,7 +113,7 @@ class CodedLog:
     labels."""
     rows: Mapping[str, Codes]
     """The codes of each column."""
-    weights: Weights | None
+    weights: RowWeights | None
     clusters: Ints | None
     """A number for the cluster of each row."""
     n_of_texts: Mapping[str, Mapping[str, float]]
@@ -228,7 +228,7 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, CodedColum
     }
 
 
-def _weights(log: SlicedLog, read: pl.DataFrame) -> Weights | None:
+def _weights(log: SlicedLog, read: pl.DataFrame) -> RowWeights | None:
     """The weights of rows, or an error if a weight is invalid."""
     if log.weight_name is None:
         return None
@@ -238,7 +238,7 @@ def _weights(log: SlicedLog, read: pl.DataFrame) -> Weights | None:
     if log.weight_sums:  # Another engine has grouped equal rows already.
         n_null, squares = (read[name] for name in (*log.weight_sums, "weight")[1:3])
     of_sample = None if log.is_frequency else squares.fill_null(0).to_numpy()
-    return Weights(weight.fill_null(0).to_numpy(), n_null.to_numpy(), of_sample)
+    return RowWeights(weight.fill_null(0).to_numpy(), n_null.to_numpy(), of_sample)
 
 
 def _labels(

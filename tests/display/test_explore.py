@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 from support import in_browser
 
-from polars_mcc._display import explorer_chart
+from polars_mcc import plot
 from polars_mcc._display.explorer_scores import METRICS, OF_POSITIVE
 
 KEYS = ["ink_band", "fold", "day"]
@@ -174,7 +174,7 @@ def test_a_checker_of_accessibility_finds_nothing_serious(page):
 def test_intervals_are_left_to_the_report():
     page = digits().mcc.report("ink_band")
     assert "This chart has no intervals: the tables above have them." in page
-    chart = str(explorer_chart.explore(digits().mcc.counts("ink_band")).to_dict())
+    chart = str(plot.explore(digits().mcc.counts("ink_band")).to_dict())
     assert "variance" not in chart
     assert "high" not in chart
 
@@ -182,20 +182,20 @@ def test_intervals_are_left_to_the_report():
 def test_what_cannot_be_explored_is_said():
     counts = digits().mcc.counts("ink_band")
     with pytest.raises(ValueError, match="metric must be one of 'mcc'"):
-        explorer_chart.explore(counts, metric="tpr")
-    assert explorer_chart.explore(counts, metric="recall", positive=8)
+        plot.explore(counts, metric="tpr")
+    assert plot.explore(counts, metric="recall", positive=8)
     with pytest.raises(ValueError, match="needs a column 'pred'"):
-        explorer_chart.explore(counts.drop("pred"))
+        plot.explore(counts.drop("pred"))
     with pytest.raises(ValueError, match="no row with two labels"):
-        explorer_chart.explore(counts.with_columns(gold=pl.lit(None, counts.schema["gold"])))
+        plot.explore(counts.with_columns(gold=pl.lit(None, counts.schema["gold"])))
     with pytest.raises(TypeError, match="collect"):
-        explorer_chart.explore(counts.lazy())
+        plot.explore(counts.lazy())
 
 
 @pytest.mark.slow
 def test_keys_of_many_values_are_left_out_and_named():
     counts = digits().mcc.counts("ink_band", "day")
-    chart = explorer_chart.explore(counts, rows=300).to_dict()
+    chart = plot.explore(counts, rows=300).to_dict()
     assert chart["title"]["text"] == "left out, as they have too many values: day"
     names = {param["name"] for param in chart["params"]}
     assert {"by_0", "only_0"} <= names
@@ -203,7 +203,7 @@ def test_keys_of_many_values_are_left_out_and_named():
     [columns] = chart["datasets"][chart["data"]["name"]]
     by_ink = digits().mcc.counts("ink_band")
     assert sum(columns["n"]) == by_ink["n"].sum() == 1797
-    everything = explorer_chart.explore(counts).to_dict()
+    everything = plot.explore(counts).to_dict()
     assert everything["title"]["text"] == ""
 
 
@@ -347,4 +347,4 @@ def test_a_report_is_made_also_where_its_page_has_little_to_explore():
     labels = pl.select(gold=pl.int_range(200), pred=pl.int_range(200) * 7 % 200)
     assert "there are too many labels" in labels.mcc.report(explored=300)
     with pytest.raises(ValueError, match="the labels alone make more than rows=300 counts"):
-        explorer_chart.explore(labels.mcc.counts(), rows=300)
+        plot.explore(labels.mcc.counts(), rows=300)

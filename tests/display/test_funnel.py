@@ -12,7 +12,7 @@ import pytest
 from support import first, log_of
 
 from polars_mcc import each, plot
-from polars_mcc._display import chart_style, funnel_chart
+from polars_mcc._display import chart_style
 
 Z = {"95 %": 1.959963984540054, "99.8 %": 3.090232306167813}
 ROWS = [
@@ -37,7 +37,7 @@ def answer_of(scores: list[float | None], *, n: float = 100, se: float | None = 
 
 def drawn(answer: pl.DataFrame, **options) -> tuple[float, list[dict], list[dict]]:
     """The overall score, the points of the limits, and the slices without "key = " in names."""
-    spec = funnel_chart.funnel(answer, **options).to_dict()
+    spec = plot.funnel(answer, **options).to_dict()
     overall, limits, slices = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"])
     for row in slices:
         row["slice"] = row["slice"].removeprefix("key = ")
@@ -113,13 +113,13 @@ def test_the_legend_names_the_places_and_grey_is_for_slices_without_an_interval(
         return dict(zip(scale["domain"], scale["range"], strict=True))
 
     colours = {"outside 99.8 %": "#D55E00", "outside 95 %": "#E69F00", "within": "#0072B2"}
-    assert legend(funnel_chart.funnel(answer_of([0.5, 0.6]))) == colours
+    assert legend(plot.funnel(answer_of([0.5, 0.6]))) == colours
     # 300 rows of one label, all of them right: 0/0, shown as 0.
     log = pl.concat([LOG, log_of([("one label", 0, 0)] * 300)])
     answer = log.mcc.by(each("key", total=True), ci=0.95)
     assert answer.filter(key="one label")["mcc"].item() == 0
     assert places(answer)["one label"] == "no interval"
-    assert legend(funnel_chart.funnel(answer)) == {**colours, "no interval": "#767676"}
+    assert legend(plot.funnel(answer)) == {**colours, "no interval": "#767676"}
 
 
 def test_a_perfect_slice_is_compared_though_it_has_no_standard_error():
@@ -186,7 +186,7 @@ def test_one_model_of_several():
     log = LOG.with_columns(other=pl.col("gold"))
     answer = log.mcc(pred=["pred", "other"]).by(each("key", total=True), ci=0.9)
     with pytest.raises(ValueError, match="one model, but the result has 2, such as 'pred': filter"):
-        funnel_chart.funnel(answer)
+        plot.funnel(answer)
     alone = LOG.mcc.by(each("key", total=True), ci=0.9)
     assert drawn(answer.filter(model="pred")) == drawn(alone)
 
@@ -198,7 +198,7 @@ def test_names_are_text_and_the_chart_is_saved(tmp_path):
         pl.col("key").str.replace("slice", hostile, literal=True).alias("a.b[0]")
     )
     answer = log.mcc.by("a.b[0]", metrics=lambda col: col("f1").mean().alias("<b>f.1</b>"), ci=0.9)
-    chart = funnel_chart.funnel(answer, metric="<b>f.1</b>")
+    chart = plot.funnel(answer, metric="<b>f.1</b>")
     assert f"{hostile} 3" in {row["slice"] for row in drawn(answer, metric="<b>f.1</b>")[2]}
     for name in ("chart.svg", "chart.png"):
         chart.save(tmp_path / name)
@@ -213,7 +213,7 @@ def test_names_are_text_and_the_chart_is_saved(tmp_path):
 
 def test_it_looks_like_the_other_charts_and_describes_itself():
     scores = [0.3, 0.38, *[0.5] * 40]
-    chart = funnel_chart.funnel(answer_of(scores), overall=0.5)
+    chart = plot.funnel(answer_of(scores), overall=0.5)
     spec = chart.to_dict()
     assert spec["config"] == plot.slices(answer_of(scores)).to_dict()["config"]
     assert spec["description"] == (
@@ -225,7 +225,7 @@ def test_it_looks_like_the_other_charts_and_describes_itself():
 @pytest.mark.slow
 def test_10_000_slices_are_drawn_and_small():
     answer = pl.concat([answer_of([0.5, 0.7] * 100, n=n) for n in range(10, 60)])
-    spec = funnel_chart.funnel(answer).to_dict()
+    spec = plot.funnel(answer).to_dict()
     assert len(json.dumps(spec)) < 100 * answer.height
     assert answer.height == 10_000
 
@@ -263,37 +263,37 @@ SCORES = answer_of([0.5, 0.6])
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: funnel_chart.funnel(LOG.lazy().mcc.by("key", ci=0.9)), TypeError, "got LazyFrame"),
+        (lambda: plot.funnel(LOG.lazy().mcc.by("key", ci=0.9)), TypeError, "got LazyFrame"),
         (
-            lambda: funnel_chart.funnel(LOG.mcc.by("key")),
+            lambda: plot.funnel(LOG.mcc.by("key")),
             ValueError,
             r"'mcc_se'.* ask .* by\(..., ci=0.95",
         ),
         (
-            lambda: funnel_chart.funnel(SCORES.drop("mcc_low")),
+            lambda: plot.funnel(SCORES.drop("mcc_low")),
             ValueError,
             "'mcc_low'.* ask for intervals",
         ),
-        (lambda: funnel_chart.funnel(SCORES, metric="f1"), ValueError, "needs a column 'f1'"),
-        (lambda: funnel_chart.funnel(SCORES.clear()), ValueError, "nothing to draw"),
-        (lambda: funnel_chart.funnel(answer_of([None])), ValueError, "'mcc' is null in every row"),
+        (lambda: plot.funnel(SCORES, metric="f1"), ValueError, "needs a column 'f1'"),
+        (lambda: plot.funnel(SCORES.clear()), ValueError, "nothing to draw"),
+        (lambda: plot.funnel(answer_of([None])), ValueError, "'mcc' is null in every row"),
         (
-            lambda: funnel_chart.funnel(answer_of([1.0], se=None)),
+            lambda: plot.funnel(answer_of([1.0], se=None)),
             ValueError,
             "'mcc_se' is null in every",
         ),
         (
-            lambda: funnel_chart.funnel(LOG.mcc.by(each("key", total=True), ci=0.9)[-1:]),
+            lambda: plot.funnel(LOG.mcc.by(each("key", total=True), ci=0.9)[-1:]),
             ValueError,
             "the total is the only row with a score",
         ),
-        (lambda: funnel_chart.funnel(SCORES, overall=71), ValueError, "overall=71 .* from -1 to 1"),
+        (lambda: plot.funnel(SCORES, overall=71), ValueError, "overall=71 .* from -1 to 1"),
         (
-            lambda: funnel_chart.funnel(SCORES, overall=math.nan),
+            lambda: plot.funnel(SCORES, overall=math.nan),
             ValueError,
             "overall=nan is not a score",
         ),
-        (lambda: funnel_chart.funnel(SCORES, overall="0.7"), TypeError, "overall must be a number"),
+        (lambda: plot.funnel(SCORES, overall="0.7"), TypeError, "overall must be a number"),
     ],
 )
 def test_errors(call, error, message):

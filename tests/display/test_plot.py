@@ -15,7 +15,6 @@ import pytest
 from support import first, log_of
 
 from polars_mcc import bins, each, plot, trailing
-from polars_mcc._display import explorer_chart, funnel_chart
 from polars_mcc._keys.bins import UNITS
 
 ROWS = [("x", i % 3, (i * i) % 4) for i in range(60)] + [("y", i % 2, i % 2) for i in range(20)]
@@ -429,8 +428,8 @@ def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
         plot.curve(log.mcc(score="score", positive=text).curve(names["key"])),
         plot.calibration(one(score=pl.col("score") / 17).calibration(names["key"])),
         plot.confusion(one.confusion()),
-        funnel_chart.funnel(one.by(of_keys, ci=0.9)),
-        explorer_chart.explore(models.counts(names["key"], "device")),
+        plot.funnel(one.by(of_keys, ci=0.9)),
+        plot.explore(models.counts(names["key"], "device")),
     ]
     for place, chart in enumerate(charts):
         svg = vl_convert.vegalite_to_svg(chart.to_dict())

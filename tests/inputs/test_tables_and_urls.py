@@ -70,7 +70,7 @@ def test_an_iceberg_table_is_read_as_it_is_now(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("inside", "kind", "package", "extra"),
     [
-        ("_delta_frame/00000000000000000000.json", "Delta", "deltalake", "store"),
+        ("_delta_log/00000000000000000000.json", "Delta", "deltalake", "store"),
         ("metadata/v1.metadata.json", "Iceberg", "pyiceberg", "iceberg"),
     ],
 )
