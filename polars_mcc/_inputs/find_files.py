@@ -1,6 +1,6 @@
 """Find every file in local folders and globs; what cannot be read is an error that names it.
 
-The standard library loses rows or does not end, in Python 3.10 to 3.13:
+The standard library loses rows or does not end (seen in Python 3.10):
 
 - `glob.glob` and `Path.glob` leave out a folder that they cannot read, and say nothing.
 - `os.walk` takes a link to such a folder for a file.
