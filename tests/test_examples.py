@@ -151,7 +151,8 @@ def test_a_dead_link_of_the_documentation_is_an_error(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter
 @pytest.mark.slow
-def test_the_notebook_runs_and_shows_what_it_showed():
+def test_the_notebook_runs_and_shows_what_it_showed(monkeypatch):
+    monkeypatch.setenv("POLARS_WARN_UNSTABLE", "0")  # a user's kernel, not conftest's
     stored = nbformat.read(EXAMPLES / "tour.ipynb", as_version=4)
     executed = copy.deepcopy(stored)
     resources = {"metadata": {"path": str(EXAMPLES)}}
