@@ -9,9 +9,9 @@ import sys
 import boto3
 import polars as pl
 import pytest
-from moto.server import ThreadedMotoServer
 from polars.testing import assert_frame_equal
 from runner import invoke
+from store_cases import s3_server
 from support import in_turn, log_of
 
 import polars_mcc
@@ -103,25 +103,20 @@ def test_a_folder_called_metadata_is_a_folder(tmp_path):
 @pytest.fixture
 def bucket(tmp_path):
     """Environment variables for a bucket `logs` with two days of logs and a CSV file."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    key = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
-    url = f"http://{host}:{port}"
-    client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **key)
-    client.create_bucket(Bucket="logs")
-    for day, rows in {"day=2026-01-01": FIRST, "day=2026-01-02": SECOND}.items():
-        rows.write_parquet(tmp_path / "0.parquet")
-        client.upload_file(str(tmp_path / "0.parquet"), "logs", f"{day}/0.parquet")
-    BOTH.write_csv(tmp_path / "both.csv")
-    client.upload_file(str(tmp_path / "both.csv"), "logs", "both.csv")
-    yield {
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        **{name.upper(): value for name, value in key.items()},
-    }
-    server.stop()
+    with s3_server() as environment:
+        key = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+        url = environment["AWS_ENDPOINT_URL"]
+        client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **key)
+        client.create_bucket(Bucket="logs")
+        for day, rows in {"day=2026-01-01": FIRST, "day=2026-01-02": SECOND}.items():
+            rows.write_parquet(tmp_path / "0.parquet")
+            client.upload_file(str(tmp_path / "0.parquet"), "logs", f"{day}/0.parquet")
+        BOTH.write_csv(tmp_path / "both.csv")
+        client.upload_file(str(tmp_path / "both.csv"), "logs", "both.csv")
+        yield environment
+        # All servers of a process have the same objects.
+        for listed in client.list_objects_v2(Bucket="logs")["Contents"]:
+            client.delete_object(Bucket="logs", Key=listed["Key"])
 
 
 @pytest.mark.slow
