@@ -96,7 +96,7 @@ class LogAndColumns(LogAndKeys):
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TypedIntervals:
-    """Whether scores get intervals, and of which kind.
+    """The intervals of scores: their confidence level and their kind.
 
     Attributes:
         ci: The confidence level of an interval for each score, such as 0.95. Without it: no

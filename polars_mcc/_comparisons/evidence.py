@@ -97,7 +97,7 @@ class Scale:
     def apart(self, score: Floats, n: Floats, expected: Floats, se: Floats, step: Floats) -> Floats:
         """How many standard errors a score is from the score given its labels, on either side.
 
-        Both scores are turned so that more is better. `se` and `step` are those of `given_labels`.
+        Both scores are turned so that more is better. `given_labels` returns `se` and `step`.
         The expected score is a proportion, of m rows that give it its standard error. The score is
         moved towards it by half of what one row can move it: with few rows of a gold label, a score
         takes few values, and the largest are far apart.

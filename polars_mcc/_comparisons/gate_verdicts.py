@@ -92,7 +92,7 @@ class Judging:
         )
 
     def failing(self, marked: pl.DataFrame) -> Iterator[str]:
-        """Sentences on the slices that fail, by rule, and on those that miss by chance."""
+        """How many slices fail, by rule; and how many miss one by chance: a sentence each."""
         times = {}
         for rule in self.rules:
             slices = marked.filter(rule.mark)

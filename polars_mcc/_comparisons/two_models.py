@@ -62,7 +62,7 @@ def _correlation(
 ) -> Floats:
     """The correlation of both scores. Each row moves both, and these influences are correlated.
 
-    `variance` is that of the difference. For the "score" interval, the correlation is multiplied by
+    `variance` is the variance of the difference. The interval "score" multiplies the correlation by
     n / (n + z²): two models that agree on 5 rows need not agree on the next.
     """
     z = normal_critical(asked.ci)

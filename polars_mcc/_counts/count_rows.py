@@ -1,6 +1,6 @@
 """Rows → pairs: a row per slice and (gold, pred), with the number of rows or sum of weights.
 
-Counts add up. So the counts of the keys ("a",) come from those of ("a", "b"), and need no rows.
+The counts of the keys ("a",) are sums of the counts of ("a", "b"): no row is read for them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ def count_pairs(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFram
     only. `n_null` is the number of rows without a weight. A null label is counted like any other
     label. `rows` replaces the rows of the log and has the same columns.
     """
-    weight = pl.col("weight")
-    null, squared = weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
-    if log.weight_sums:  # Another engine has grouped equal rows already.
-        null, squared = (pl.col(name) for name in (*log.weight_sums, "weight")[1:3])
+    weight, (null, squared) = pl.col("weight"), null_and_squared(log)
     rows = log.rows if rows is None else rows
     if log.is_multilabel:
         rows = rows.with_columns(in_order(pl.col("gold", "pred").cast(log.pred_dtype)))
@@ -41,6 +38,15 @@ def count_pairs(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFram
     # Only now: there are fewer pairs than rows.
     preds = pl.col("pred", *({"baseline"} & {*log.splits})).cast(log.pred_dtype)
     return pairs.with_columns(pl.col("gold").cast(log.label_dtype), preds)
+
+
+def null_and_squared(log: SlicedLog) -> tuple[pl.Expr, pl.Expr]:
+    """How many rows without a weight a row stands for, and the sum of their squared weights."""
+    weight = pl.col("weight")
+    if log.weight_sums:  # Another engine has grouped equal rows already.
+        null, squared = (pl.col(name) for name in (*log.weight_sums, "weight")[1:3])
+        return null, squared
+    return weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
 
 
 def weight_total(log: SlicedLog) -> pl.Expr:

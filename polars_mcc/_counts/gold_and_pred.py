@@ -24,7 +24,7 @@ NEEDED = "needed:"
 
 @dataclass(frozen=True)
 class Sides:
-    """What is compared in each row, as columns of the log: see `sides_of`."""
+    """The columns of a log whose values are compared in each row. `sides_of` finds them."""
 
     roles: Roles
     columns: Mapping[str, NamedColumns]
@@ -101,7 +101,7 @@ def sides_of(
         raise ValueError(_no_side(missing[0]))
     columns = {"gold": roles.gold, PRED: models}
     if both and needed is not None:
-        check_both(roles)
+        _check_both(roles)
         columns[NEEDED] = needed
     model = None if baseline is None else model_named(baseline, models)
     others = [*models.dtypes.items()]
@@ -184,7 +184,7 @@ def _is_positive(roles: Roles) -> pl.Expr:
     return label
 
 
-def check_both(roles: Roles) -> None:
+def _check_both(roles: Roles) -> None:
     """Raise a ValueError unless each model has both a predicted label and a score."""
     assert roles.preds is not None and roles.scores is not None  # noqa: S101, PT018 - for types
     preds, scores = roles.preds.names, roles.scores.names

@@ -45,7 +45,7 @@ _OF_LABELS: Mapping[str, Expression] = {
     "p_positive": expr.if_(_is_positive, _p, 0),
     "hits_positive": expr.if_(_is_positive, _hits, 0),
 }
-"""What is added up over the labels of a slice."""
+"""A number of each label. The score of a slice needs their sums over its labels."""
 
 _s, _c = PAIR.s, PAIR.c
 """A slice has `s` rows and `c` hits."""

@@ -110,7 +110,7 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
 
     Raises:
         TypeError: The matrix is not a DataFrame.
-        ValueError: The columns are not those of a wide confusion matrix.
+        ValueError: The frame is no wide confusion matrix: its columns differ.
 
     Examples:
         >>> import polars as pl

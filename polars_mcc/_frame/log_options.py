@@ -147,9 +147,9 @@ class Described(Generic[FrameT]):
         for name in columns.keys() - {*known}:
             msg = f"there is no option {name!r}; the options are {', '.join(known)}"
             raise TypeError(msg)
-        return type(self)(self.frame, **{**self._given._asdict(), **columns})
+        return self.with_frame(self.frame, **columns)
 
-    def with_frame(self, frame: FrameT, **columns: Any) -> Self:  # noqa: ANN401 - as they take
+    def with_frame(self, frame: FrameT | OtherFrame, **columns: Any) -> Self:  # noqa: ANN401 - as they take
         """Describe another frame in the same way, except for these columns."""
         return type(self)(frame, **{**self._given._asdict(), **columns})
 

@@ -24,7 +24,7 @@ class Estimate:
 
     scores: pl.DataFrame
     """A row per slice: `n`, `n_clusters` if there are clusters, metrics, intervals, `n_null`. It is
-    sorted by the columns `apart` of the log, and then by slice."""
+    sorted by the columns that split slices, and then by the other columns of a slice."""
     cells: CountedCells
     scorer: Scorer
     pools: Pools | None

@@ -1,8 +1,7 @@
 """What makes slices, as a user says it: columns, and kinds of keys that are more than a column.
 
-A kind of key is a subclass of `Key`, in a file of its own: `bins`, `key_sets`, `trailing`. The
-function that makes it is registered with `word` for the command line, and is exported by
-`polars_mcc/_public_names.py`.
+A kind of key is a subclass of `Key`, in a file of its own beside this one. The function that makes
+it is registered with `word` for the command line, and `polars_mcc/_public_names.py` exports it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ KeySet: TypeAlias = tuple[str, ...]
 """The names of keys that are crossed. An empty set is the total."""
 
 TOTAL = ""  # the name of the set of no keys: all rows are one slice
-
 
 _SECOND = 10**9
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": _SECOND, "m": 60 * _SECOND, "h": 3600 * _SECOND}

@@ -1,6 +1,6 @@
 """How good scores are as probabilities.
 
-Sums are over levels (see `levels`). In formulas, P and N count the positive and negative rows of a
+Sums are over levels (see `levels_of`). In formulas, P and N count the positive and negative rows of a
 slice, r the rows of a level.
 """
 

@@ -195,7 +195,7 @@ OF_GOLD = ({"tp", "fn"}, {"tn", "fp"})
 """The counts that make up the gold rows of the positive class, and of the rest."""
 
 
-def has_rows(part: str, rest: str) -> Callable[[Terms], pl.Expr]:
+def has_rows(part: str, rest: str) -> Value:
     """Whether the rate part / (part + rest) has the gold rows that it needs.
 
     A rate of gold rows needs them. A rate of predicted rows needs them or predictions.
@@ -216,7 +216,7 @@ class Metric:
     """A score of slices: its expression, what `metrics()` shows, and what intervals need."""
 
     name: str
-    value: Callable[[Terms], pl.Expr]
+    value: Value
     formula: str
     source: str
     range: Range | None
@@ -247,7 +247,7 @@ class Metric:
     classes_needed: Needed = "any"
     """The classes that a slice must have to be compared with another. A mean over the classes of a
     slice is another score without one of them."""
-    has_gold: Callable[[Terms], pl.Expr] | None = None
+    has_gold: Value | None = None
     """Whether a slice has the gold rows that the metric needs; None: it needs none but scored rows.
     """
     no_interval: str = ""
@@ -317,7 +317,7 @@ FACT = "polars_mcc:"
 """Begins the names of facts, which no answer shows."""
 
 
-def fact(name: str, value: Callable[[Terms], pl.Expr]) -> Metric:
+def fact(name: str, value: Value) -> Metric:
     """A number about each slice, computed like a metric, that no answer shows."""
     return Metric(
         name,

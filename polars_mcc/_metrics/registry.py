@@ -42,7 +42,6 @@ BUILT_IN_METRICS = (
 )
 """The metrics of the package. To add one, add an entry to the list of its family."""
 _REGISTRY = {metric.name: metric for metric in BUILT_IN_METRICS}
-_OF_CLASS = frozenset(CLASS_RANGES)
 _BUILT_IN = frozenset(_REGISTRY)
 _RESERVED = {
     *("n", "n_null", "n_clusters", "diff", "period"),
@@ -284,7 +283,7 @@ def _of_definition(name: str | None, definition: Definition) -> Metric:
         raise pl.exceptions.ColumnNotFoundError(msg)
     sums = {"value": definition if callable(definition) else lambda _: expression}
     # A mean of scores of classes is another score without one of the classes.
-    is_of_all = bool(named & _OF_CLASS) and "label" not in named
+    is_of_all = not named.isdisjoint(CLASS_RANGES) and "label" not in named
     return Metric(
         name=expression.meta.output_name() if name is None else name,
         value=lambda terms: terms["value"],
@@ -332,9 +331,8 @@ def positive_class(
 
 def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
     """Raise a SchemaError unless each metric has one value per slice."""
-    internal = {"expected": pl.Float64(), "excess": pl.Float64()}
     classes = pl.Schema({"label": labels, **CLASS_DTYPES})
-    pairs = pl.Schema({"gold": labels, "pred": labels, **PAIR_DTYPES, **internal})
+    pairs = pl.Schema({"gold": labels, "pred": labels, **PAIR_DTYPES})
     for metric in metrics:
         if metric.name in _BUILT_IN and metric is _REGISTRY[metric.name]:
             continue  # Tests check them.

@@ -40,7 +40,7 @@ def best_columns(metric: Metric) -> list[str]:
 def check_of_counts(metrics: Sequence[Metric]) -> None:
     """Raise a ValueError unless all metrics need only tp, fp, fn and tn."""
     for metric in metrics:
-        if metric.classes or metric.pairs or metric.is_of_scores:
+        if metric.classes or metric.needs_pairs:
             msg = (
                 f"metric '{metric.name}' is not of the counts of two classes, which are all that a "
                 "threshold makes; use a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"

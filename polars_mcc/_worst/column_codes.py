@@ -23,7 +23,7 @@ import polars.selectors as cs
 from polars_mcc._base.slice_names import clause
 from polars_mcc._base.unstable_polars import of_places, without_columns
 from polars_mcc._base.values_as_text import as_text
-from polars_mcc._counts.count_rows import weight_total
+from polars_mcc._counts.count_rows import null_and_squared, weight_total
 from polars_mcc._counts.pair_counts import rows_of, scan_worth_reading
 from polars_mcc._counts.parquet_codes import Values, codes_of_log, combined
 from polars_mcc._counts.parquet_files import FAILURES, need
@@ -116,7 +116,7 @@ class CodedLog:
     weights: RowWeights | None
     clusters: Ints | None
     """A number for the cluster of each row."""
-    n_of_texts: Mapping[str, Mapping[str, float]]
+    n_of_texts: Mapping[str, pl.DataFrame]
     """The rows, or the sum of weights, of each value of a key of text."""
     n_values: Mapping[str, int]
     """How many values each key of text or of integers has."""
@@ -173,8 +173,8 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
             coded = texts.pop(column) if column in texts else column_of(read[column])
             sizes = totals([coded.codes], [len(coded.values)], weight)
             if is_text(dtype):
-                named = zip(coded.values.cast(pl.String), sizes.tolist(), strict=True)
-                n_of_texts[name] = {text: n for text, n in named if text is not None and n > 0}
+                of_values = pl.DataFrame({"text": coded.values.cast(pl.String), "n": sizes})
+                n_of_texts[name] = of_values.filter(pl.col("n") > 0).drop_nulls("text")
                 n_values[name] = int(np.count_nonzero(sizes))
             as_words = bins is not None and is_ordered(dtype)
             keys[name], rows[column] = _of_values(name, coded, sizes, least, as_words=as_words)
@@ -234,9 +234,8 @@ def _weights(log: SlicedLog, read: pl.DataFrame) -> RowWeights | None:
         return None
     read.lazy().select(weight_total(log)).collect()
     weight = read["weight"].cast(log.numbers.count)
-    n_null, squares = weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
-    if log.weight_sums:  # Another engine has grouped equal rows already.
-        n_null, squares = (read[name] for name in (*log.weight_sums, "weight")[1:3])
+    null, squared = null_and_squared(log)
+    n_null, squares = read.select(n_null=null, squares=squared).get_columns()
     of_sample = None if log.is_frequency else squares.fill_null(0).to_numpy()
     return RowWeights(weight.fill_null(0).to_numpy(), n_null.to_numpy(), of_sample)
 
@@ -286,7 +285,7 @@ def column_of(column: pl.Series) -> CodedColumn:
     """The codes of a column, and their values."""
     if column.dtype.is_nested() or column.dtype == pl.Object:
         return _by_hash(column)
-    numbers = column if column.dtype in _INTEGERS else column.to_physical()
+    numbers = column.to_physical()
     if numbers.dtype not in _INTEGERS:
         return _by_hash(column)
     ends: Any = numbers.min(), numbers.max()

@@ -78,9 +78,10 @@ def _spellings(log: CodedLog) -> Iterator[str]:
 
     All rows count: the values of a key with a few rows each make slices too.
     """
-    for key, rows in log.n_of_texts.items():
+    for key, of_values in log.n_of_texts.items():
         if log.n_values[key] > _FEW_VALUES:
             continue
+        rows = dict(of_values.iter_rows())
         chosen = {
             text: best
             for group in alike(rows)

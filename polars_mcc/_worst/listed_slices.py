@@ -73,8 +73,8 @@ def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -
 
 def _candidates(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> Ints:
     """The slices that may be listed, in the order of evidence."""
-    needed = evidence_of(min(LENIENT * cutoff.level, 1.0)) / cutoff.surer
-    [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > max(needed, 0.0)))
+    needed = evidence_of(LENIENT * cutoff.level) / cutoff.surer
+    [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > needed))
     keys = sorted(search.log.keys.values(), key=lambda key: -key.size)
     places = compared.places(near, [key.name for key in keys])
     ranks = [key.ranks(places[:, at]) for at, key in enumerate(keys)]
@@ -161,7 +161,7 @@ class _Candidates:
         order = sorted(range(len(slices)), key=lambda number: (-alone[number], number))
         ranked = slices[order]
         evidence = [alone[number] for number in order]
-        is_large = compared.n[ranked] > search.settings.max_share * compared.n_rows
+        is_large = compared.have_most_rows(ranked, search.settings.max_share)
         of_slices = places_of(compared, ranked, [*search.log.keys])
         ranks = {places: rank for rank, places in enumerate(of_slices)}
         wholes = [

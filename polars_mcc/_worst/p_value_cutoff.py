@@ -41,5 +41,4 @@ class Cutoff:
     @property
     def needed(self) -> float:
         """The least evidence of a candidate."""
-        p = LENIENT * float(self.at(self.longest))
-        return evidence_of(p) / self.surer if p < 1 else 0.0
+        return evidence_of(LENIENT * float(self.at(self.longest))) / self.surer

@@ -68,10 +68,9 @@ def schema_of(settings: SearchSettings, log: SlicedLog) -> _Schema:
 
 def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
     """The result: the slices of all models, sorted, at most `top`."""
-    schema = schema_of(settings, log.sliced)
     of_models = [_of_model(ModelSearch.of(settings, log, model)) for model in log.sliced.models]
     rows = _in_order(log, pl.concat(of_models, how="diagonal_relaxed"))
-    return _answer(settings, log, rows, schema).head(settings.top or rows.height)
+    return _answer(settings, log, rows).head(settings.top or rows.height)
 
 
 def _of_model(search: ModelSearch) -> pl.DataFrame:
@@ -84,8 +83,9 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
     rows = _listed(search, compared, listed, cutoff)
     if search.settings.verdicts:
         others = _others(search, compared, listed, cutoff)
-        rows = _in_order(search.log, pl.concat([rows, others], how="diagonal_relaxed"))
+        rows = pl.concat([rows, others], how="diagonal_relaxed")
         if not len(listed.slices):
+            rows = _in_order(search.log, rows)
             nearest = rows[:1]
             known = described(search, compared, nearest["number"].to_numpy())
             rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
@@ -121,7 +121,7 @@ def _listed(
     slices, p_value = listed.slices, listed.p_value
     if not len(slices):
         return pl.DataFrame()
-    is_most = compared.n[slices] > settings.max_share * compared.n_rows
+    is_most = compared.have_most_rows(slices, settings.max_share)
     p_adjusted = np.empty(len(slices))
     for which in (is_most, ~is_most):
         p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
@@ -172,10 +172,9 @@ def _others(
     return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
 
 
-def _answer(
-    settings: SearchSettings, log: CodedLog, rows: pl.DataFrame, schema: _Schema
-) -> pl.DataFrame:
+def _answer(settings: SearchSettings, log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:
     """The named columns of the result."""
+    schema = schema_of(settings, log.sliced)
     keys, metric = log.keys.values(), settings.metric.name
     if rows.is_empty():
         return pl.DataFrame(schema=schema)

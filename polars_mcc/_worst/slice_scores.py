@@ -219,6 +219,10 @@ class ComparedSlices:
     """The scored rows of the log."""
     n_small: int
 
+    def have_most_rows(self, slices: Ints, max_share: float) -> Flags:
+        """Whether each slice has more than this share of the scored rows."""
+        return self.n[slices] > max_share * self.n_rows
+
     def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
         """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
         column = {name: at for at, name in enumerate(keys)}
