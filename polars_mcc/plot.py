@@ -36,8 +36,8 @@ __all__ = [
 ]
 
 _STEP = 16  # height of the line of one slice, in pixels
-_HEIGHT = 260  # height of a chart over time, in pixels
 _WIDTH = 400  # width of that line, in pixels
+_HEIGHT = 260  # height of a chart over time, in pixels
 _AREAS = [12, 110]  # of the points of a slice without rows, and of the largest slice, in pixels
 _MAX_TEXTS = 30  # a matrix of more labels shows no numbers in its cells
 _MIN_WIDTH = 200  # width of a matrix, in pixels, at least

@@ -24,7 +24,6 @@ from polars_mcc._cli.answers_and_exit_codes import (
     say_what_is_not_read,
 )
 from polars_mcc._cli.app import command
-from polars_mcc._cli.commands_to_compare import SearchOptions
 from polars_mcc._cli.shared_options import (
     LogAndColumns,
     LogAndKeys,
@@ -260,13 +259,68 @@ def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | No
 
 @Parameter(name="*")
 @dataclass(frozen=True)
+class SearchOptions:
+    """Options of a search, and of the list that it returns.
+
+    Attributes:
+        metric: The metric that is compared: a name of `polars-mcc metrics`, where the column `from`
+            is not "pairs". If less is better, as for "fnr", slices with a higher value are listed.
+        to: What a slice is compared with. "rest": the score of all other rows. "expected": what the
+            slice would score given its labels, which is `mcc_expected`. Then slices are listed
+            that err more than their mix of gold labels explains.
+        depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
+            keys of 20 values each make about 18,000 slices.
+        min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
+            tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
+            would be as good.
+        max_share: The largest share of the rows, or of the sum of weights, of a listed slice. If a
+            larger slice is behind, its verdict is "most rows".
+        bins: The number of bins. A numeric key with more than three times as many values is cut at
+            round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
+            all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
+            few enough bins. Their slices are the bins, all times before a cut, and all times from
+            a cut on. none: each number and each time is a value of its own.
+        top: The largest number of rows of the answer, for all models together. Without it: all
+            rows. A list has at most 100 slices: those with the most evidence.
+        rank: The order of the list. "loss": by how much better the log would score without the
+            slice. "gap": by how far the interval of the difference is from 0.
+        ci: The confidence level of the intervals. It also limits false slices: on average they are
+            at most 1 - ci of the list (see --correction). The p-values stay the same.
+        correction: How false slices are limited: slices that are listed, but are not worse than
+            the rest. "bh" (Focused Benjamini-Hochberg) keeps their expected share of the list
+            below 1 - ci if tests are independent or positively dependent. "by" (Benjamini and
+            Yekutieli) does so for any overlap of slices. "holm" and "bonferroni" limit the
+            probability of a single false slice.
+        verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
+            nearest to the list first. Columns that are known only for the listed slices, or for the
+            nearest slice if none is listed, are null elsewhere: limits, confusions, parts, expected
+            scores that are not compared, and with clusters some p-values.
+        long: Leave out the columns of the keys: `slice` says their values.
+    """
+
+    metric: str = defaults.METRIC
+    to: allowed_values.Reference = defaults.TO
+    depth: int = defaults.DEPTH
+    min_n: int = defaults.MIN_N
+    max_share: float = defaults.MAX_SHARE
+    bins: int | Literal["none"] = defaults.BINS
+    top: int | None = None
+    rank: allowed_values.Rank = defaults.RANK
+    ci: float = defaults.LEVEL
+    correction: allowed_values.Correction = defaults.CORRECTION
+    verdicts: bool = False
+    long: bool = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
 class ReportOptions:
     """What a report has.
 
     Attributes:
         metric: The metric that is drawn, and that slices and models are compared by: a name of
-            `polars-mcc metrics`, where the column `from` is not "pairs". The tables also show MCC,
-            accuracy and macro F1.
+            `polars-mcc metrics`, where the column `from` is not "pairs" or "scores". The tables
+            also show MCC, accuracy and macro F1.
         ci: The confidence level of the intervals.
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.

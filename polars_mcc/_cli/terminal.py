@@ -10,13 +10,13 @@ import polars as pl
 
 from polars_mcc._base.visible_text import visible_lines
 from polars_mcc._cli.output_files import in_lines
+from polars_mcc._worst.failures_in_words import CONFUSION
 
 _DETAILS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
     "worst": (
         *("keys", "diff", "diff_low", "diff_high", "p_value"),
-        *("confused_gold", "confused_pred", "confused", "confused_rest", "parts", "verdict"),
-        *("n_tested", "n_untested"),
+        *(*CONFUSION, "parts", "verdict", "n_tested", "n_untested"),
     ),
 }
 

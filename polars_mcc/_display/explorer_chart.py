@@ -7,6 +7,7 @@ once. No text of a log is part of an expression, so a log cannot inject code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -15,6 +16,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls, check_at_least, check_choice
 from polars_mcc._base.message_parts import quoted
 from polars_mcc._base.values_as_text import as_text
+from polars_mcc._counts.count_rows import OF_COUNTS
 from polars_mcc._display import chart_style
 from polars_mcc._display.chart_style import alt
 from polars_mcc._display.explorer_scores import (
@@ -148,7 +150,7 @@ def explore(
 
 def keys_in(counts: pl.DataFrame) -> list[str]:
     """The keys of a counts table."""
-    return [name for name in counts.columns if name not in {"model", "gold", "pred", "n"}]
+    return [name for name in counts.columns if name not in OF_COUNTS]
 
 
 def metrics_of(counts: pl.DataFrame, positive: object) -> tuple[str, ...]:
@@ -177,7 +179,8 @@ def cells_within(counts: pl.DataFrame, rows: int, nulls: Nulls) -> pl.DataFrame 
     def n_groups(keys: Sequence[str]) -> int:
         return int(counts.select(distinct(keys)).item())
 
-    def cells(keys: Sequence[str]) -> pl.DataFrame:
+    @cache  # for the keys that fit
+    def cells(*keys: str) -> pl.DataFrame:
         by = [*map(as_expr, [*keys, *labels])]
         pairs = counts.group_by(by, maintain_order=True).agg(pl.col("n").sum())
         none = pl.lit(0, counts.schema["n"])
@@ -187,9 +190,9 @@ def cells_within(counts: pl.DataFrame, rows: int, nulls: Nulls) -> pl.DataFrame 
     kept = as_many_as_fit(
         keys_in(counts),
         lambda key: n_groups([key]),
-        lambda keys: n_groups([*keys, *labels]) <= rows and cells(keys).height <= rows,
+        lambda keys: n_groups([*keys, *labels]) <= rows and cells(*keys).height <= rows,
     )
-    return None if kept is None else cells(kept)
+    return None if kept is None else cells(*kept)
 
 
 def _as_codes(

@@ -1,6 +1,6 @@
 """Inputs in object storage, and local ones: what exists, its size and version; AWS credentials.
 
-The credentials of a store are in `_store/table`.
+The credentials of a store are in `_store/delta_table`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The formats of logs: files, tables and stores of counts.
 
 To add a format, add an entry to `FORMATS`, before CSV, whose files may begin with any bytes. The
-help of the logs, in `options`, lists the formats.
+help of the logs lists the formats: `LogPaths` in `_cli/shared_options`.
 
 A file of a Delta table is written once. So the file names tell which files were added to the table,
 and which were removed. A Delta table is read as a whole if its files alone are not enough: rows

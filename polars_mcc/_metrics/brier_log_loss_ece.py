@@ -1,7 +1,7 @@
 """How good scores are as probabilities.
 
-Sums are over levels (see `levels_of`). In formulas, P and N count the positive and negative rows of a
-slice, r the rows of a level.
+Sums are over levels (see `levels_of`). In formulas, P and N count the positive and negative rows of
+a slice, r the rows of a level.
 """
 
 from __future__ import annotations

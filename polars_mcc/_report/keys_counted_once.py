@@ -18,6 +18,7 @@ import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.message_parts import Words, as_arguments, as_code, as_sql, said
+from polars_mcc._counts.count_rows import OF_COUNTS
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import GOLD, HAS_NONE, TIMES, N, joint
@@ -44,7 +45,6 @@ Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.
 """Collects a query on the log. Its first argument says what the query is about."""
 
 _MAX_COUNTS = 2**22  # counts in memory, at most
-_TAKEN = {"model", "gold", "pred", "n"}  # column names that a counts table reserves
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class CountedLog:
         frame: Any = self.counts.frame
         rows: pl.DataFrame = frame.filter(pl.col(N).is_not_null())
         models = [name for name in rows.columns if name.startswith(PRED)]
-        keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in _TAKEN}
+        keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in OF_COUNTS}
         keys |= {key.name: key.of_counts for key in columns if key.name in keys}
 
         def fits(names: Sequence[str]) -> bool:

@@ -267,12 +267,14 @@ class Answers:
         if len(self.models) == 1:
             return []
         keys, options = self.compared_keys, self.settings.of_verb
-        compared = [*self.counted.ask_each("models", compare, keys, **options)]
+        all_rows, *of_keys = self.counted.ask_each("models", compare, keys, **options)
+        n_plain = len(self.keys)
         compared = [
-            Answer(with_adjusted(rows, defaults.CORRECTION), query) for rows, query in compared
+            Answer(with_adjusted(rows, defaults.CORRECTION), query)
+            for rows, query in (all_rows, *of_keys[:n_plain])
         ]
-        for key in keys[len(self.keys) :]:  # "by" holds if slices overlap.
-            rows = with_adjusted(compared.pop().rows, "by")
+        for key, answer in zip(keys[n_plain:], of_keys[n_plain:], strict=True):
+            rows = with_adjusted(answer.rows, "by")  # It holds if slices overlap.
             rows = rows.filter(pl.col("n") >= self.settings.min_n)
             query = call_as_code(self.log, compare, key.of_log, correction="by", **options)
             compared.append(Answer(rows, query))

@@ -39,10 +39,7 @@ from pathlib import Path
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._inputs.log_from_files import LogOptions, TypedLog
 from polars_mcc._inputs.paths_and_settings import Options
-from polars_mcc._inputs.read_files import find
-from polars_mcc._store.count_and_commit import keep
 
 
 def keep_counts(
@@ -128,6 +125,10 @@ def keep_counts(
                 'AS week"'
             )
             raise TypeError(msg)
+    from polars_mcc._inputs.log_from_files import LogOptions, TypedLog  # noqa: PLC0415 - few need it
+    from polars_mcc._inputs.read_files import find  # noqa: PLC0415 - as above
+    from polars_mcc._store.count_and_commit import keep  # noqa: PLC0415 - as above
+
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     inputs = find([*map(str, paths)], storage_options, may_be_gone=forget)
     options = LogOptions(gold=gold, pred=listed, weight=weight, filter=filter)
