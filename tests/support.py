@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations, count, islice, product
 
 import polars as pl
 import pytest
@@ -15,6 +18,7 @@ from tables import counts_of
 import polars_mcc
 
 CODES = range(6)
+MANY = 130  # cases of a test, at most
 NAMES = ["ant", "bee", "cat", "dog", "elk", "fox"]
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
 LABELS = {
@@ -81,14 +85,17 @@ def first(default: int, values, *, of_several: bool = False) -> list[ParameterSe
 
 
 def in_turn(default: int | None = None, /, **values) -> pytest.MarkDecorator:
-    """A test of each value of each parameter, but not of each combination of values.
+    """A test of any two values of two parameters together, but not of each combination of values.
 
-    The shorter lists start again until the longest is used up. `**{"a, b": [...]}` has tuples, and
-    a parameter of one value that has a name is `named`. The first few may be the `default`.
+    The first cases have each value of each parameter, and run by default, or as many as `default`
+    says; the others are for `-m slow`. Each case has pairs that are new; very many are cut off.
+    `**{"a, b": [...]}` has tuples, and a parameter of one value that has a name is `named`.
     """
-    cases, most = [], max(map(len, values.values()))
-    for place in range(most):
-        chosen = [_case(name, [*some][place % len(some)]) for name, some in values.items()]
+    lists = {names: [*some] for names, some in values.items()}
+    cases = []
+    for places in islice(in_pairs([*map(len, lists.values())]), MANY):
+        both = zip(lists.items(), places, strict=True)
+        chosen = [_case(names, some[place]) for (names, some), place in both]
         cases.append(
             pytest.param(
                 *(value for case in chosen for value in case.values),
@@ -96,7 +103,30 @@ def in_turn(default: int | None = None, /, **values) -> pytest.MarkDecorator:
                 marks=[mark for case in chosen for mark in case.marks],
             )
         )
-    return pytest.mark.parametrize(", ".join(values), first(default or most, cases))
+    longest = max(map(len, lists.values()))
+    return pytest.mark.parametrize(", ".join(values), first(default or longest, cases))
+
+
+def in_pairs(sizes: list[int]) -> Iterator[list[int]]:
+    """Places in lists of these sizes: each place soon, and any two places of two lists once."""
+    every = [[(list_, place) for place in range(size)] for list_, size in enumerate(sizes)]
+    left = {both for two in combinations(every, 2) for both in product(*two)}
+    times = Counter()
+    for turn in count():
+        if turn >= max(sizes) and not left:
+            return
+        chosen = [*min(left)] if turn >= max(sizes) else []
+        for places in every:
+            if not {*places} & {*chosen}:
+                new = {
+                    place: sum(tuple(sorted((place, other))) in left for other in chosen)
+                    for place in places
+                }
+                chosen.append(min(places, key=lambda at: (times[at] > 0, -new[at], times[at])))
+        chosen.sort()
+        left -= {*combinations(chosen, 2)}
+        times.update(chosen)
+        yield [place for _, place in chosen]
 
 
 def _case(names: str, value, *, is_named: bool = True) -> ParameterSet:

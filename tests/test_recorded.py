@@ -23,6 +23,7 @@ MODELS = {"pred": ["pred", "other"], "cluster": "user"}
 SCORES = {"gold": "is_gold", "score": "score", "positive": True}
 FEW = {name: call for name, call in CALLS.items() if name not in {"counts", "cube"}}
 CASES = FEW | {
+    "worst": lambda f: PredictionLog(f).worst("country", "device", verdicts=True),
     "wald": lambda f: PredictionLog(f).by("country", ci=0.9, method="wald"),
     "all metrics": lambda f: PredictionLog(f, positive="cat").score(
         metrics=["accuracy", "kappa", "f1_macro", "recall_weighted", "precision", "fnr"], ci=0.95

@@ -7,19 +7,16 @@ import itertools
 import json
 import re
 import shlex
-import sys
 import warnings
 from pathlib import Path
 
 import polars as pl
 import pytest
+from runner import invoke
+from support import first, in_turn
 
 import polars_mcc
 from polars_mcc import PredictionLog, PredictionLogWarning
-
-sys.path.append(str(Path(__file__).parent / "shell"))
-from runner import invoke
-from support import first, in_turn
 
 GOLD = ["Yes", "yes", "No", "no"] * 60
 LOG = pl.DataFrame(

@@ -8,7 +8,6 @@ import html
 import inspect
 import io
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -202,8 +201,9 @@ def test_labels_and_keys_are_typed_in_their_dtype(kind, tmp_path, monkeypatch):
         "log.parquet"
     )
     counts = ["--metric", "tp", "--metric", "fp", "--metric", "fn"]
-    found = answer_of("log.parquet", *counts, "--positive", second)
-    assert found["tp", "fp", "fn"].row(0) == (1, 1, 2)
+    for text, expected in ((first, (2, 2, 1)), (second, (1, 1, 2))):
+        found = answer_of("log.parquet", *counts, "--positive", text)
+        assert found["tp", "fp", "fn"].row(0) == expected
     matrix = answered("confusion", "log.parquet", "--labels", second, "--labels", first)
     assert matrix.select(pl.nth(1, 2)).rows() == [(1, 2), (1, 2)]
     to = answered("contrast", "log.parquet", "--by", "pred", "--to", f"pred={first}")
@@ -1108,8 +1108,7 @@ def test_a_library_that_checks_types_does_not_disturb(monkeypatch):
     code = "import pydantic; from polars_mcc._cli.run_command import main; main()"
     arguments = ["score", "data/digits.parquet", "--format", "csv"]
     command = [sys.executable, "-c", code, *arguments]
-    environment = os.environ | {"POLARS_WARN_UNSTABLE": "0"}  # a user's, not conftest's
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("n,mcc,n_null\n")
 

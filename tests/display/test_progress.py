@@ -40,7 +40,7 @@ class Counter:
         self.rows += rows
 
 
-@pytest.mark.parametrize("verb", first(3, named(dict([*VERBS.items()][::3]))))
+@pytest.mark.parametrize("verb", first(3, named(VERBS)))
 def test_each_row_is_counted_once_and_the_answer_is_the_same(log, verb):
     bar = Counter()
     answer = _progress.collect(log, verb, bar)

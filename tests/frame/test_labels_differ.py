@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from ast import literal_eval
 from itertools import product
-from pathlib import Path
 
 import polars as pl
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "shell"))
 from runner import invoke
 from support import first
 

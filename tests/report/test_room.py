@@ -13,7 +13,6 @@ from support import in_browser
 
 from polars_mcc import bins
 
-WEEK = dt.timedelta(weeks=1)
 JOBS = ["Executive, managerial", "Professional specialty", "Craft and repair", "Sales"]
 LABELS = ["at most 50K", "more than 50K"]
 
