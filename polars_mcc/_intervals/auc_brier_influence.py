@@ -181,7 +181,7 @@ def _mean_influence(loss: Loss, largest: float) -> Callable[[Levels], LevelInflu
 
     def influence(x: Levels) -> LevelInfluence:
         score = Column(ArrayColumns(x.rows, {}), x.score)
-        positive, negative = (one.value for one in loss(score))  # type: ignore[arg-type, attr-defined]
+        positive, negative = (side.value for side in loss(score))  # type: ignore[arg-type, attr-defined]
         total = x.total(x.positive * positive + x.negative * negative)
         squares = x.total(x.positive * positive**2 + x.negative * negative**2)
         allowed = x.rows.spread(x.rows.max(np.fmax(positive, negative)))

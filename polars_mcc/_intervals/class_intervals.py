@@ -153,13 +153,13 @@ class _ByClass(NamedTuple):
         # add up exactly; the parts below `unit` are added up apart.
         exponents = np.frexp(added_up(each, of_each, draws.number))[1]
         unit = np.ldexp(1.0, np.maximum(exponents - 52, -1022))
-        others = np.zeros(self.number)
+        without_label = np.zeros(self.number)
         for sizes_part, each_part in zip(
             _parted(sizes, unit[slices][of_class]), _parted(each, unit[of_each]), strict=True
         ):
             total = added_up(each_part, of_each, draws.number)
-            others += total[slices] - added_up(sizes_part, of_class, self.number)
-        return with_label + gradient.mean**2 * np.clip(others, 0, None)
+            without_label += total[slices] - added_up(sizes_part, of_class, self.number)
+        return with_label + gradient.mean**2 * np.clip(without_label, 0, None)
 
 
 def _parted(values: Floats, unit: Floats) -> tuple[Floats, Floats]:

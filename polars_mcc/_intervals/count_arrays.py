@@ -121,8 +121,8 @@ def labels_and_codes(gold: pl.Series, pred: pl.Series) -> tuple[pl.Series, Ints,
     both = pl.concat(side.alias("label") for side in (gold, pred))
     labels = both.unique().sort()
     ranks = both.rank("dense").cast(pl.Int64) - (0 if labels.null_count() else 1)
-    codes, others = np.split(ranks.fill_null(0).to_numpy(), 2)
-    return labels, codes, others
+    gold_codes, pred_codes = np.split(ranks.fill_null(0).to_numpy(), 2)
+    return labels, gold_codes, pred_codes
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class Classes:
             unit = np.frexp(added_up(n, pairs.slices, pairs.number))[1] - 61
             n = np.rint(np.ldexp(n, -unit[pairs.slices])).astype(np.int64)
         s = added_up(n, pairs.slices, pairs.number)[ids // k]
-        others = s - added_up(n, gold, number) - added_up(n * ~is_hit, pred, number)
-        tn = np.ldexp(others.astype(np.float64), unit[ids // k])
+        neither = s - added_up(n, gold, number) - added_up(n * ~is_hit, pred, number)
+        tn = np.ldexp(neither.astype(np.float64), unit[ids // k])
         rows = Segments.of(ids // k, pairs.number)
         classes = cls(labels, rows, ids % k, t, p, c, fn, fp, tn, is_positive[ids % k])
         weights = (x.astype(np.float64) for x in (pairs.n, pairs.squares))

@@ -212,7 +212,7 @@ def student(t: Floats, df: Ints) -> Floats:
 def _density(t: Floats, df: Ints) -> Floats:
     """The density of Student's t."""
     each, of_each = np.unique(df, return_inverse=True)
-    scale = np.array([_log_ratio(one / 2) for one in each.tolist()]).reshape(each.shape)
+    scale = np.array([_log_ratio(a) for a in (each / 2).tolist()]).reshape(each.shape)
     logs = scale[of_each].reshape(df.shape) - np.log(math.pi * df) / 2
     density: Floats = np.exp(logs - (df + 1) / 2 * np.log1p(t**2 / df))
     return density

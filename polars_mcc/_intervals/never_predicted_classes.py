@@ -81,13 +81,13 @@ def between(
         chosen = has_two & (unseen >= _FEW)
         if not asked or not chosen.any():
             continue
-        others = draws.with_rows(~is_never[gold])
+        seen = draws.with_rows(~is_never[gold])
         # If no other class has rows, rows of these classes are predicted as each other.
-        has_others = others >= _FEW
+        has_others = seen >= _FEW
         is_other = ~is_never | ~has_others[rows.of_row]
-        others = np.where(has_others, others, draws.with_rows(np.ones(len(gold), bool)))
+        seen = np.where(has_others, seen, draws.with_rows(np.ones(len(gold), bool)))
         hits = is_never * rows.spread(_largest_rate(unseen, ci))
-        false = is_other * rows.spread(_largest_rate(others, ci))
+        false = is_other * rows.spread(_largest_rate(seen, ci))
         none = np.zeros_like(t)
         rates = (
             (none, false),
@@ -115,11 +115,11 @@ def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> d
     s = rows.spread(classes.s)
     is_never, is_always = classes.p == 0, classes.p == s
     own, rest = draws.with_gold(gold, len(t))
-    unseen, others = np.where(is_never, own, rest), np.where(is_never, rest, own)
+    unseen, seen = np.where(is_never, own, rest), np.where(is_never, rest, own)
     chosen = (is_never | is_always) & (t > 0) & (t < s) & (unseen >= _FEW)
     if not chosen.any():
         return {}
-    hits, false = (_largest_rate(n, ci) for n in (unseen, others))
+    hits, false = (_largest_rate(n, ci) for n in (unseen, seen))
     tables = []
     for scale in (1.0, _NEARLY_NOTHING):
         recall, false_alarms = scale * hits, scale * false

@@ -72,7 +72,7 @@ def estimate(
     drawn = draws, cells.pair[order_of_cells]
     measured = scorer.measured(cells.pairs, options, pools, drawn, exact)
     sizes = [] if (n := draws.n_clusters) is None else [pl.Series("n_clusters", n, pl.Int64)]
-    limits = [end for name, one in measured.items() for end in one.interval.columns(name)]
+    limits = [end for name, known in measured.items() for end in known.interval.columns(name)]
     names = [metric.name for metric in options.metrics]
     unsure = columns_of(name for name in names if name not in measured)
     none = dict.fromkeys(unsure, pl.lit(None, pl.Float64))

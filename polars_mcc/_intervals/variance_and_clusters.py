@@ -193,12 +193,11 @@ def columns_of_classes(
     col = ArrayColumns(classes.rows, arrays, classes.labels)
     stacked = ClassTable(*map(np.stack, zip(*tables, strict=True)))
     t, p, c = (Column(col, counts, is_variable=True) for counts in stacked[:3])
-    for name, one in (
-        ("s", classes.s),
-        ("n", classes.s),
-        ("k", classes.rows.lengths.astype(float)),
-    ):
-        arrays[name] = Column(col, one, is_total=True)
+    s, k = classes.s, classes.rows.lengths.astype(float)
+    arrays |= {
+        name: Column(col, of_slices, is_total=True)
+        for name, of_slices in (("s", s), ("n", s), ("k", k))
+    }
     arrays |= {"support": t, "predicted": p, "hits": c}
     # They move as these differences do, but their numbers are exact.
     differences = {"fn": t - c, "fp": p - c, "tn": c - t - p}
@@ -229,8 +228,8 @@ def _pseudo_squares(
     """
     own, other = (pred, gold) if is_by_pred else (gold, pred)
     margin = table.p if is_by_pred else table.t
-    others, squares = (rows.spread(rows.sum(x)) - x for x in (other, other**2))
-    spread = (2 * own * others + squares) / table.n_other_classes
+    total, squares = (rows.spread(rows.sum(x)) - x for x in (other, other**2))
+    spread = (2 * own * total + squares) / table.n_other_classes
     miss = own**2 + np.where(table.n_other_classes > 0, spread, 0.0)
     return rows.sum(table.pseudo_share * margin / 2 * ((gold + pred + both) ** 2 + miss))
 

@@ -67,20 +67,38 @@ class ArrayColumns:
         return Column(self, np.broadcast_to(values.to_numpy(), (self.rows.size,)))
 
 
-def _reflected(name: str) -> Callable[[Column, object], Column]:
-    """An operation with a number on its left."""
-    return lambda self, other: getattr(self.as_number(other), name)(self)
+def _arithmetic(
+    how: Callable[[Any, Any], Any], slopes: Callable[[Any, Any, Any], tuple[_Rule, _Rule]]
+) -> Callable[[Column, object], Column]:
+    """An operation z of x and y, with its slopes by both, as functions of x, y and z."""
+
+    def operation(self: Column, other: object) -> Column:
+        x, y = self.beside(other)
+        value = how(x.value, y.value)
+        by_x, by_y = slopes(x.value, y.value, value)
+        return _made(value, (x, by_x), (y, by_y))
+
+    return operation
+
+
+def _condition(how: Callable[[Any, Any], Any]) -> Callable[[Column, object], Column]:
+    """A condition on two columns. It is 1, 0, or NaN where a missing number hides it."""
+
+    def condition(self: Column, other: object) -> Column:
+        x, y = self.beside(other)
+        return x.plain(how(x.value, y.value))
+
+    return condition
 
 
 def _comparison(how: Callable[[Any, Any], Any]) -> Callable[[Column, object], Column]:
-    """A comparison."""
+    """A comparison of two numbers."""
+    return _condition(lambda x, y: np.where(np.isnan(x) | np.isnan(y), math.nan, how(x, y)))
 
-    def compared(self: Column, other: object) -> Column:
-        x, y = self.beside(other)
-        is_known = ~(np.isnan(x.value) | np.isnan(y.value))
-        return x.plain(np.where(is_known, how(x.value, y.value), math.nan))
 
-    return compared
+def _reflected(name: str) -> Callable[[Column, object], Column]:
+    """An operation with a number on its left."""
+    return lambda self, other: getattr(self.as_number(other), name)(self)
 
 
 class Column:
@@ -116,26 +134,10 @@ class Column:
         msg = f"'{name}' has no derivative; there are {', '.join(METHODS)}"
         raise NoDerivativeError(msg)
 
-    def __add__(self, other: object) -> Column:
-        """Add."""
-        x, y = self.beside(other)
-        return _made(x.value + y.value, (x, 1.0), (y, 1.0))
-
-    def __sub__(self, other: object) -> Column:
-        """Subtract."""
-        x, y = self.beside(other)
-        return _made(x.value - y.value, (x, 1.0), (y, -1.0))
-
-    def __mul__(self, other: object) -> Column:
-        """Multiply."""
-        x, y = self.beside(other)
-        return _made(x.value * y.value, (x, y.value), (y, x.value))
-
-    def __truediv__(self, other: object) -> Column:
-        """Divide."""
-        x, y = self.beside(other)
-        ratio = x.value / y.value
-        return _made(ratio, (x, 1 / y.value), (y, -ratio / y.value))
+    __add__ = _arithmetic(operator.add, lambda *_: (1.0, 1.0))
+    __sub__ = _arithmetic(operator.sub, lambda *_: (1.0, -1.0))
+    __mul__ = _arithmetic(operator.mul, lambda x, y, _: (y, x))
+    __truediv__ = _arithmetic(operator.truediv, lambda _, y, ratio: (1 / y, -ratio / y))
 
     def pow(self, exponent: object) -> Column:
         """Raise to a power."""
@@ -157,22 +159,13 @@ class Column:
     __rmul__, __rtruediv__ = _reflected("__mul__"), _reflected("__truediv__")
     __rpow__ = _reflected("pow")
 
-    # A comparison is 1, 0, or NaN where a number is missing.
     __gt__, __lt__ = _comparison(operator.gt), _comparison(operator.lt)
     __ge__, __le__ = _comparison(operator.ge), _comparison(operator.le)
     __eq__ = _comparison(operator.eq)  # type: ignore[assignment]
     __ne__ = _comparison(operator.ne)  # type: ignore[assignment]
     __hash__ = object.__hash__
-
-    def __and__(self, other: object) -> Column:
-        """Whether two conditions hold."""
-        x, y = self.beside(other)
-        is_false = (x.value == 0) | (y.value == 0)
-        return x.plain(np.where(is_false, 0.0, x.value * y.value))
-
-    def __or__(self, other: object) -> Column:
-        """Whether one of two conditions holds."""
-        return ~(~self & ~self.as_number(other))
+    __and__ = _condition(lambda x, y: np.where((x == 0) | (y == 0), 0.0, x * y))
+    __or__ = _condition(lambda x, y: np.where((x == 1) | (y == 1), 1.0, x + y))
 
     def __invert__(self) -> Column:
         """Whether a condition does not hold."""
@@ -257,14 +250,15 @@ class Column:
 
     def count(self) -> Column:
         """Count the numbers."""
-        return Column(self.columns, self._total(self._used.astype(float)), is_total=True)
+        number = self.columns.rows.sum(self._used.astype(float))
+        return Column(self.columns, number, is_total=True)
 
     def sum(self) -> Column:
         """Add up the rows."""
         if self.is_total:
             return self
         used, rows = self._used, self.columns.rows
-        total = self._total(np.where(used, self.value, 0.0))
+        total = rows.sum(np.where(used, self.value, 0.0))
         rules = [(self, lambda a: np.where(used, rows.spread(a), 0.0))]
         return Column(self.columns, total, rules, is_total=True)
 
@@ -311,13 +305,13 @@ class Column:
                 order.append(column)
 
         visit(score)
-        moves: dict[int, Any] = {id(score): np.ones_like(score.value)}
+        slopes: dict[int, Any] = {id(score): np.ones_like(score.value)}
         for column in reversed(order):
-            move = moves[id(column)]
             for part, rule in column.parts:
-                moves[id(part)] = moves.get(id(part), 0.0) + _moved(move, rule)
+                through_column = _chained(slopes[id(column)], rule)
+                slopes[id(part)] = slopes.get(id(part), 0.0) + through_column
         shape = (*score.value.shape[:-1], self.columns.rows.size)
-        return [np.broadcast_to(moves.get(id(column), 0.0), shape) for column in of]
+        return [np.broadcast_to(slopes.get(id(column), 0.0), shape) for column in of]
 
     def as_number(self, other: object) -> Column:
         """A number as a column."""
@@ -348,10 +342,6 @@ class Column:
         """Whether an aggregation uses the row."""
         known = ~np.isnan(self.value)
         return known if self.only is None else known & (self.only == 1)
-
-    def _total(self, values: Floats) -> Floats:
-        rows = self.columns.rows
-        return rows.sum(np.broadcast_to(values, (*values.shape[:-1], rows.size)))
 
     def _end(self, end_of: Callable[[Segments, Floats], Floats]) -> Column:
         if self.is_total:
@@ -420,10 +410,10 @@ def _made(value: Floats, *parts: tuple[Column, _Rule]) -> Column:
     return Column(first.columns, value, parts, only=next(filters, None), is_total=first.is_total)
 
 
-def _moved(move: Floats, rule: _Rule) -> Floats:
-    """How far a column moves a score through one of its parts. 0 times infinity is 0."""
+def _chained(slope: Floats, rule: _Rule) -> Floats:
+    """The slope of a score by a part of a column, from its slope by the column. 0 · ∞ is 0."""
     if callable(rule):
-        return rule(move)
+        return rule(slope)
     if isinstance(rule, np.ndarray) and rule.dtype == np.bool_:
-        return np.where(rule, move, 0.0)
-    return np.where(move == 0, 0.0, move * rule)
+        return np.where(rule, slope, 0.0)
+    return np.where(slope == 0, 0.0, slope * rule)

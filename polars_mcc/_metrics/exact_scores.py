@@ -74,9 +74,10 @@ def measure(
 
 def with_labels_for(log: SlicedLog, metrics: Sequence[Metric]) -> SlicedLog:
     """The log with labels as metrics need them: hashes, wide integers, or as they are."""
-    if not any(metric.needs_labels for metric in metrics):
-        return with_hashes(log)
-    return with_wide_labels(log) if any(metric.has_labels for metric in metrics) else log
+    needed = {metric.labels_needed for metric in metrics}
+    if "values" in needed:
+        return with_wide_labels(log)
+    return log if "names" in needed else with_hashes(log)
 
 
 def _by_column(
@@ -123,11 +124,8 @@ def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]
 def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
     """Compute the columns of `Terms` from the sums of a slice, each rounded once."""
     s, product = sums.s, log.numbers.product
-    var_gold, var_pred = sums.variances(log.numbers)
     products = {
-        "cov": sums.covariance(log.numbers),
-        "var_gold": var_gold,
-        "var_pred": var_pred,
+        **dict(zip(("cov", "var_gold", "var_pred"), sums.moments(log.numbers), strict=True)),
         "ss": product(s, s),
         "cs": product(sums.c, s),
         "t_p": product(sums.t, sums.p),

@@ -26,14 +26,10 @@ class Sums(NamedTuple):
     gold_gold: Product
     pred_pred: Product
 
-    def covariance(self, numbers: Numbers) -> Product:
-        """The covariance of gold and pred, times s²."""
-        return numbers.product(self.c, self.s) - self.gold_pred
-
-    def variances(self, numbers: Numbers) -> tuple[Product, Product]:
-        """The variances of gold and of pred, times s²."""
-        products = numbers.product(self.t, self.s), numbers.product(self.p, self.s)
-        return products[0] - self.gold_gold, products[1] - self.pred_pred
+    def moments(self, numbers: Numbers) -> tuple[Product, Product, Product]:
+        """The covariance of gold and pred, and the variances of gold and of pred, times s²."""
+        c_s, t_s, p_s = (numbers.product(part, self.s) for part in (self.c, self.t, self.p))
+        return c_s - self.gold_pred, t_s - self.gold_gold, p_s - self.pred_pred
 
     @classmethod
     def over_classes(

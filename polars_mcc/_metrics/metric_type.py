@@ -286,16 +286,16 @@ class Metric:
         return self.has_gold in {has_two_gold, has_both}
 
     @property
-    def needs_labels(self) -> bool:
-        """Whether the metric needs the labels, not just which labels are equal."""
-        return self.is_of_positive or self.is_of_scores or self.has_labels
+    def labels_needed(self) -> Literal["equality", "names", "values"]:
+        """What the metric needs of labels: which are equal, which label each is, or their values.
 
-    @property
-    def has_labels(self) -> bool:
-        """Whether labels are in the expressions of the metric, which may compute with them."""
+        An expression with labels in it may compute with them.
+        """
         sums = (*self.classes.values(), *self.pairs.values())
         named = {name for sum_ in sums for name in sum_(pl.col).meta.root_names()}
-        return not named.isdisjoint({"label", "gold", "pred"})
+        if named & {"label", "gold", "pred"}:
+            return "values"
+        return "names" if self.is_of_positive or self.is_of_scores else "equality"
 
 
 def sums_of_mean(column: str, weight: str | None = None) -> dict[str, Sum]:

@@ -166,7 +166,7 @@ def register_metric(
         range=None if range is None else Range(*range),
         less_is_better=less_is_better,
     )
-    if not metric.needs_labels:  # Label dtypes are unknown.
+    if metric.labels_needed == "equality":  # Label dtypes are unknown.
         check_aggregations([metric], pl.String())
     _REGISTRY[name] = metric
 

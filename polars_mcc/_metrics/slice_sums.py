@@ -83,6 +83,7 @@ class Segments:
 
     def _reduced(self, how: np.ufunc, values: Floats, nothing: float) -> Floats:
         starts = self.starts[self._filled]
+        values = np.broadcast_to(values, (*values.shape[:-1], self.size))  # one number for all rows
         reduced = np.full((*values.shape[:-1], len(self.starts)), nothing)
         if len(starts):
             reduced[..., self._filled] = how.reduceat(values, starts, axis=-1)

@@ -288,14 +288,14 @@ def of_metrics(
         if sliced.is_multilabel:
             registry.check_multilabel(metrics)
         scored.append((sliced, scores(log, sliced, metrics, ci, method)))
-    (sliced, slices), *others = scored
-    for other, of_other in others:
+    (sliced, slices), *of_scores = scored
+    for log_of_scores, more_columns in of_scores:
         if sliced.has_models:  # The first score is of the first model, and so on.
-            models = dict(zip(other.models, sliced.models, strict=True))
+            models = dict(zip(log_of_scores.models, sliced.models, strict=True))
             model = pl.col(MODEL).cast(pl.String).replace_strict(models).cast(sliced.model_dtype)
-            of_other = of_other.with_columns(model)  # noqa: PLW2901
-        of_other = of_other.drop("n", "n_clusters", "n_null", strict=False)  # noqa: PLW2901
-        slices = sliced.beside(slices, of_other)
+            more_columns = more_columns.with_columns(model)  # noqa: PLW2901
+        more_columns = more_columns.drop("n", "n_clusters", "n_null", strict=False)  # noqa: PLW2901
+        slices = sliced.beside(slices, more_columns)
     shown = [metric.name for metric in asked]
     shown = shown if ci is None else with_limits_of(shown)
     sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]

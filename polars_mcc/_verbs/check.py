@@ -336,7 +336,7 @@ def _compared(
             )
             raise ValueError(msg)
     apart, cells = _with_baseline(_in_sets(before, sliced, model), sliced)
-    if metric.has_labels:
+    if metric.labels_needed == "values":
         apart = with_wide_labels(apart)
         cells = cells.with_columns(pl.col("gold", "pred").cast(apart.label_dtype))
     positive = registry.positive_class([metric], log.roles.positive, apart.label_dtype)

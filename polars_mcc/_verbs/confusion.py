@@ -186,14 +186,14 @@ def _costliest(
     slices, sums = summed(log, classes)
     n, s = pl.col("units"), pl.col("s")
     gold_t, gold_p, pred_t, pred_p = map(pl.col, ("gold_t", "gold_p", "pred_t", "pred_p"))
-    of_gold, of_pred = sums.variances(numbers)
+    covariance, of_gold, of_pred = sums.moments(numbers)
     # If n rows move from (i, j) to (i, i), then c and p_i grow by n, and p_j shrinks by n.
     moved = numbers.product(n, gold_p - pred_p + n)
     floats = {
-        "cov": sums.covariance(numbers),
+        "cov": covariance,
         "var_gold": of_gold,
         "var_pred": of_pred,
-        "cov_if": sums.covariance(numbers) + numbers.product(n, s - gold_t + pred_t),
+        "cov_if": covariance + numbers.product(n, s - gold_t + pred_t),
         "var_pred_if": of_pred - moved - moved,
         "cost": numbers.product(n, gold_p) + numbers.product(n, pred_t),
     }

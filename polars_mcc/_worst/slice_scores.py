@@ -101,9 +101,9 @@ class ModelSearch:
     def of(cls, settings: SearchSettings, log: CodedLog, model: str) -> ModelSearch:
         """Prepare the search: what counts slices, and what scores them."""
         metric, labels = settings.metric, log.labels
-        if metric.has_labels:
+        if metric.labels_needed == "values":
             labels = labels.cast(wide_of(labels.dtype))
-        if not metric.needs_labels:
+        if metric.labels_needed == "equality":
             labels = pl.int_range(len(labels), dtype=pl.UInt32, eager=True)
         scorer = Scorer(
             [metric],
