@@ -208,7 +208,7 @@ DISTRIBUTED = {
     *("Scan", "GroupBy", "Join", "Sort", "Union", "Cache"),
     *("Select", "HStack", "SimpleProjection", "Filter"),
     *("MapFunction unpivot", "MapFunction explode"),
-    "nested loop join",  # of a few rows; Polars 2.0 shows it by this name
+    "nested loop join",  # of a few rows
 }
 
 

@@ -61,8 +61,6 @@ class Score:
             dtype = common_dtype([(gold.meta.output_name(), gold_dtype), (name, pred_dtype)])
         except LabelsDiffer as error:  # Polars makes an error again from its text alone.
             raise pl.exceptions.SchemaError(str(error)) from None
-        if dtype == pl.Null:  # Polars 2.0 cannot tell values of Null apart; all are null.
-            dtype = pl.Boolean()
         gold = as_compared(gold, gold.meta.output_name(), gold_dtype, dtype).cast(dtype)
         pred = as_compared(pred, name, pred_dtype, dtype).cast(dtype)
         scored = are_scored(gold, pred, self.nulls)
@@ -77,8 +75,9 @@ class Score:
             weight = arithmetic.widen(given)
         rows = _Rows(gold, pred, weight, scored)
 
-        if self.labels is not None or dtype == pl.Boolean:
-            listed = [False, True] if self.labels is None else self.labels
+        is_boolean = dtype == pl.Boolean
+        listed = [False, True] if is_boolean and self.labels is None else self.labels
+        if listed is not None and dtype != pl.Null:  # null has no dtype to list labels of
             known = as_labels(listed, dtype, null=self.nulls == "label")
             group = _of_labels(rows, known, arithmetic)
         else:

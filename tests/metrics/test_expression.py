@@ -168,6 +168,15 @@ def test_bad_arguments(run):
         mcc("gold", nulls="keep")
 
 
+@pytest.mark.parametrize("labels", [None, [None], ["ant", "bee"]])
+@pytest.mark.parametrize("weight", [None, "w", "share"])
+def test_all_labels_are_null(run, labels, weight):
+    log = pl.DataFrame({"gold": [None] * 3, "pred": [None] * 3, "w": 2, "share": 0.5})
+    for nulls, score in (("drop", None), ("label", 0.0)):
+        query = mcc("gold", weight=weight, labels=labels, nulls=nulls)
+        assert run(log, lambda f, q=query: f.select(q)).item() == score
+
+
 def test_large_counts(run):
     cell = 10**18
     log = counts_of([{(1, 1): cell, (1, 0): cell, (0, 1): cell, (0, 0): 2}])
