@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import without_the_cast
+from polars_mcc._base.errors_on_collect import own_message
 from polars_mcc._base.message_parts import Words, as_code, said
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._counts.label_warnings import LogLabels, key_is_gold, nearly_met, remarks, warn_of
@@ -54,19 +54,21 @@ def _as_method(verb: VerbT) -> VerbT:
                 raise TypeError(_no_option(name, verb.__name__, known))
         # A lazy answer reads the log later: see `deferred.inferred`.
         is_now = isinstance(log.frame, pl.DataFrame) or verb is _check
-        keys: Sequence[IntoKey] = given
         with seen() if is_now else nullcontext() as labels:
             try:
-                with without_the_cast():
-                    keys, answer = _answered(log, verb, given, options)
+                answer = _answered(log, verb, given, options)
             except MissingColumn as error:
                 named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
                 error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
                 raise
+            except pl.exceptions.InvalidOperationError as error:
+                if (message := own_message(str(error))) is None:
+                    raise
+                raise pl.exceptions.InvalidOperationError(message) from None
             except CheckError:
-                warn_of(_warnings(log, verb, keys, options, labels))
+                warn_of(_warnings(log, verb, given, options, labels))
                 raise
-        warn_of(_warnings(log, verb, keys, options, labels))
+        warn_of(_warnings(log, verb, given, options, labels))
         return answer
 
     # Where pickle finds it.
@@ -79,21 +81,21 @@ def _answered(
     verb: Callable[..., Any],
     keys: Sequence[IntoKey],
     options: Mapping[str, Any],
-) -> tuple[Sequence[IntoKey], Any]:
-    """Settle the keys, and ask. If that reads a lazy log, both are done on `collect`."""
+) -> Any:  # noqa: ANN401 - of any verb
+    """Ask a verb. If a key has to read a lazy log first, both are done on `collect`."""
     within = options.get("within")
     inside = [within] if isinstance(within, (str, pl.Expr, Key)) else within or []
+    kinds = [key for key in (*keys, *inside) if isinstance(key, Key)]
+    if not kinds:
+        return verb(log, *keys, **options)
 
-    def ask(every: Sequence[IntoKey]) -> Any:  # noqa: ANN401 - of any verb
-        others = {"within": every[len(keys) :]} if inside else {}
-        return verb(log, *every[: len(keys)], **{**options, **others})
+    def ask(*, unread: bool = False) -> Any:  # noqa: ANN401 - of any verb
+        others = {"within": settled(log, inside, unread=unread)} if inside else {}
+        return verb(log, *settled(log, keys, unread=unread), **{**options, **others})
 
-    given = [*keys, *inside]
-    are_settled = all(key.is_settled for key in given if isinstance(key, Key))
     is_now = verb in (_check, _report)  # They read the log anyway.
-    if is_now or are_settled or not log.roles.is_lazy:
-        every = settled(log, given)
-        return every[: len(keys)], ask(every)
+    if is_now or all(key.is_settled for key in kinds) or not log.roles.is_lazy:
+        return ask()
     if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
         msg = said(
@@ -102,13 +104,8 @@ def _answered(
             cuts,
         )
         raise ValueError(msg)
-    schema = ask(settled(log, given, unread=True)).collect_schema()
-
-    def answer() -> pl.DataFrame:
-        found: pl.DataFrame = ask(settled(log, given)).collect()
-        return found.cast(dict(schema))
-
-    return keys, deferred(answer, schema)
+    schema = ask(unread=True).collect_schema()
+    return deferred(lambda: ask().collect().cast(dict(schema)), schema)
 
 
 def _warnings(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from polars_mcc._counts.exact_sums import count_where
@@ -76,22 +74,15 @@ def _from_rows(log: SlicedLog) -> pl.LazyFrame:
     if log.has_models:
         counted = counted.cache()
 
-    def of_model(name: str, model_slice: Sequence[pl.Expr]) -> pl.LazyFrame:
-        row_n, gold_n, hit_n, missed_n = (
-            pl.col(column).cast(pl.Int128)
-            for column in ("row_n", *(f"{side}_n:{name}" for side in ("gold", "hit", "missed")))
+    row_n, of_models = pl.col("row_n").cast(pl.Int128), []
+    for name, model_slice in log.each_model():
+        gold_n, hit_n, missed_n = (
+            pl.col(f"{side}_n:{name}").cast(pl.Int128) for side in ("gold", "hit", "missed")
         )
-        return counted.select(
-            *model_slice,
-            "label",
-            gold_n=gold_n,
-            pred_n=missed_n + hit_n,
-            hit_n=hit_n,
-            null_n=row_n - gold_n,
-            unit=pl.lit(1.0),
-        )
-
-    return pl.concat(of_model(*model) for model in log.each_model())
+        counts = {"gold_n": gold_n, "pred_n": missed_n + hit_n, "hit_n": hit_n}
+        counts |= {"null_n": row_n - gold_n, "unit": pl.lit(1.0)}
+        of_models.append(counted.select(*model_slice, "label", **counts))
+    return pl.concat(of_models)
 
 
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.exact_sums import weight_failures
 from polars_mcc._counts.multilabel_counts import in_order
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
@@ -39,7 +39,7 @@ def count_pairs(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFram
     if log.is_multilabel:
         return pairs
     # Only now: there are fewer pairs than rows.
-    preds = pl.col("pred", *({"baseline"} & {*log.splits})).cast(log.pred_dtype)
+    preds = pl.col("pred", *({"baseline"} & {*log.pair_splits})).cast(log.pred_dtype)
     return pairs.with_columns(pl.col("gold").cast(log.label_dtype), preds)
 
 
@@ -92,7 +92,7 @@ def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
 
 def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Turn pairs into a counts table. Rows without a weight are an error: they would be lost."""
-    message = message_of(
+    message = (
         f"weight '{log.weight_name}' is null in ",
         pl.col("n_null"),
         " rows of one pair, which a counts table cannot hold; fill or filter them first",

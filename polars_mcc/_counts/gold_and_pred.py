@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Role
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._counts.sliced_log import CLASS, PRED, OfRow
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, check_score, one_column
@@ -40,18 +40,20 @@ class Sides:
     pred_dtype: pl.DataType
     of_row: OfRow | None
 
-    def selected(self) -> Iterator[pl.Expr]:
-        """The sides as columns of a frame."""
-        for name, columns in self.columns.items():
-            if name in {PRED, NEEDED}:
-                yield from (as_expr(column).name.prefix(name) for column in columns.given)
-            elif name == "gold" and self.is_of_scores:
-                yield _is_positive(self.roles).alias(name)
-            else:
-                yield columns.expr.alias(name)
+    def selected(self, frame: pl.LazyFrame, others: Iterable[pl.Expr]) -> pl.LazyFrame:
+        """Select the sides beside other columns, with equal values equal.
 
-    def compared(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """The selected sides, so that equal values are equal, and a row is scored or has a null."""
+        A row that is not scored has a null.
+        """
+        columns = [*others]
+        for side, named in self.columns.items():
+            if side in {PRED, NEEDED}:
+                columns += [as_expr(column).name.prefix(side) for column in named.given]
+            elif side == "gold" and self.is_of_scores:
+                columns.append(_is_positive(self.roles).alias(side))
+            else:
+                columns.append(named.expr.alias(side))
+        frame = frame.select(columns)
         models, needed = self.columns[PRED], self.columns.get(NEEDED)
         sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
         for side in ["baseline"] if self.is_of_scores else ["gold", "baseline"]:
@@ -107,7 +109,6 @@ def sides_of(
     others = [*models.dtypes.items()]
     if baseline is not None and model is None:
         columns["baseline"] = column = one_column(roles.schema, baseline, "baseline")
-        roles.check_columns(column, "baseline")
         others += column.dtypes.items()
     labelled = [*roles.gold.dtypes.items(), *others]
     if role == "score":
@@ -230,12 +231,11 @@ def _of_classes(
     names, gold = [PRED + name for name in models.names], pl.col("gold")
     scores = [pl.col(name).cast(pl.Float64) for name in names]
     are_gold = [gold == pl.lit(label, roles.label_dtype) for label in roles.score_labels]
-    message = message_of(
-        "gold label ",
-        gold,
+    end = (
         f" has no score: the scores are of {', '.join(map(repr, roles.score_labels))}; add its "
-        "score, or filter the rows with this label",
+        "score, or filter the rows with this label"
     )
+    message = ("gold label ", gold, end)
     known = unless(gold, Failure(~pl.any_horizontal(are_gold), message))
     is_whole = pl.all_horizontal(pl.col("gold", *names).is_not_null())
     frame = frame.with_columns(*(pl.when(is_whole).then(one) for one in scores), gold=known)

@@ -19,7 +19,7 @@ from polars_mcc._base.message_parts import Words, of_error, quoted, said
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import hash_of, hashed
-from polars_mcc._counts.labels_seen import Seen, is_watched
+from polars_mcc._counts.labels_seen import SEEN, Seen
 from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import is_text, listed
@@ -104,12 +104,6 @@ class LogLabels:
             for name, dtype in side.dtypes.items() if side is not None else ():
                 yield name, code_of(named.get(name), self.computed), dtype, flag
 
-    def meet(self, pred: pl.Expr) -> pl.Expr:
-        """Whether a row has a label that is gold and predicted."""
-        if not self.log.roles.is_multilabel:
-            return self.gold == pred
-        return self.gold.list.set_intersection(pred).list.drop_nulls().list.len() > 0
-
     def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
         """Whether a row has a label on one side."""
         return side.list.contains(label) if self.log.roles.is_multilabel else side == label
@@ -176,7 +170,7 @@ def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | Non
 
     It is silent if the labels are watched: whoever asked for them makes the remarks.
     """
-    if is_watched() or not isinstance(log.frame, pl.LazyFrame):
+    if SEEN.get() is not None or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
     return lambda seen: warn_of(remarks(LogLabels.of(log), seen, of_two_classes=of_two_classes))
 
@@ -194,13 +188,18 @@ def warn_of(sentences: Iterable[str]) -> None:
 
 def never_met(sides: LogLabels) -> Iterator[str]:
     """A sentence for each model whose predicted labels are never gold labels."""
-    gold_name = sides.log.roles.gold.name
-    if sides.log.roles.label_dtype == pl.Boolean:  # It has no other spelling.
+    roles, gold = sides.log.roles, sides.gold
+    if roles.label_dtype == pl.Boolean:  # It has no other spelling.
         return
     for name, pred in sides.preds.items():
-        if sides.is_seen(sides.meet(pred)):
+        shared = gold.list.set_intersection(pred).list.drop_nulls()
+        if sides.is_seen(shared.list.len() > 0 if roles.is_multilabel else gold == pred):
             continue
-        gold_labels, pred_labels = sides.labels(sides.gold), sides.labels(pred)
+        gold_name, gold_labels, pred_labels = (
+            roles.gold.name,
+            sides.labels(gold),
+            sides.labels(pred),
+        )
         is_shared = pl.concat([gold_labels, pred_labels]).is_duplicated().any()
         if is_shared or gold_labels.is_empty() or pred_labels.is_empty():
             continue

@@ -63,11 +63,6 @@ def joint(log: SlicedLog) -> pl.LazyFrame:
     )
 
 
-_WORTH, _WORTH_ONE = 2**23, 2**16
-"""The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
-takes as long as codes save on 8 MB: about 16 million rows of short text."""
-
-
 @dataclass
 class Reading:
     """A progress bar of rows that are counted by codes."""
@@ -82,18 +77,6 @@ READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
 """Whom to tell, while a query is made."""
 
 
-def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
-    """The files behind these columns.
-
-    None if the log has weights or a plan for a cluster, or if the files are small.
-    """
-    if log.is_portable or log.weight_name is not None:
-        return None
-    scan = scan_of(log.frame if log.with_text is None else log.with_text, columns)
-    is_worth_it = scan and scan.size >= _WORTH and _WORTH_ONE * len(scan.paths) <= scan.size
-    return scan if is_worth_it else None
-
-
 def by_codes(
     log: SlicedLog, plain: pl.LazyFrame, count: Callable[[Scan], pl.DataFrame]
 ) -> pl.LazyFrame:
@@ -101,10 +84,10 @@ def by_codes(
 
     Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
     """
-    if log.is_multilabel or log.windows is not None or "slices" in log.splits.values():
+    if log.is_multilabel or log.windows is not None or log.slice_splits:
         return plain
     columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
-    scan = scan_worth_reading(log, [*columns, *log.pair_splits])
+    scan = scan_of(log, [*columns, *log.pair_splits])
     kinds = [] if scan is None else scan.dtypes.dtypes()
     is_text_most = sum(map(is_text, kinds)) > kinds.count(pl.Boolean())
     if scan is None or not is_text_most or not scan.is_suited():

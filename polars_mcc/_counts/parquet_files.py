@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.unstable_polars import ParquetScan, parquet_scan
+from polars_mcc._base.unstable_polars import parquet_scan
+from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.labels import is_text
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Codes: TypeAlias = "npt.NDArray[np.integer[Any]]"
+
+_WORTH, _WORTH_ONE = 2**23, 2**16
+"""The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
+takes as long as codes save on 8 MB: about 16 million rows of short text."""
 
 _ROWS = 2**12  # least rows of a row group, on average
 _SPAN = 2**12  # most values of a column of integers in a row group
@@ -206,23 +211,31 @@ def _found(column: pa.ChunkedArray) -> Found:
     return Found(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
 
 
-def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
-    """The files and columns behind these columns of a plan; None if it reads anything else."""
+def scan_of(log: SlicedLog, names: Sequence[str]) -> Scan | None:
+    """The files behind these columns of a log.
+
+    None if the log reads anything else; if it has weights, or a plan for a cluster; or if the files
+    are small.
+    """
+    if log.is_portable or log.weight_name is not None:
+        return None
+    frame = log.frame if log.with_text is None else log.with_text
     try:
-        found = parquet_scan(frame, names)
-        return found and _scan_of(found, frame.collect_schema(), names)
+        plan = parquet_scan(frame, names)
+        if plan is None:
+            return None
+        schema, in_folders = frame.collect_schema(), plan.folders.schema
+        dtypes = pl.Schema({name: schema[name] for name in names})
+        size = sum(Path(path).stat().st_size for path in plan.paths)
     except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
         return None
-
-
-def _scan_of(found: ParquetScan, dtypes: pl.Schema, names: Sequence[str]) -> Scan:
-    paths, columns, given, may_differ = found
-    for name, column in columns.items():
-        need(is_text(dtypes[name]) or dtypes[name] in _ARROW)
-        need(column not in given or given[column].dtype == dtypes[name])
-    of_columns = pl.Schema({name: dtypes[name] for name in names})
-    size = sum(Path(path).stat().st_size for path in paths)
-    return Scan(paths, columns, of_columns, given, may_differ, size)
+    have_codes = all(
+        (is_text(dtype) or dtype in _ARROW) and in_folders.get(plan.columns[name], dtype) == dtype
+        for name, dtype in dtypes.items()
+    )
+    if not have_codes or size < max(_WORTH, _WORTH_ONE * len(plan.paths)):
+        return None
+    return Scan(plan.paths, plan.columns, dtypes, plan.folders, plan.may_differ, size)
 
 
 def need(holds: object) -> None:

@@ -8,8 +8,8 @@ rows: 1 in a log of rows, `n` in a counts table. The log of another engine arriv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -32,9 +32,6 @@ CLASS = "polars_mcc:class"
 """The extra column with the class of a row, if a log has a score per class."""
 OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, pl.Expr]]
 """From whether each class is gold, and its score: whether a row is positive, and its one score."""
-
-Split: TypeAlias = Literal["slices", "pairs"]
-"""What a column splits: slices, or only the pairs of a slice."""
 
 KEY = "key:"
 PRED = "pred:"
@@ -89,9 +86,10 @@ class Grouping:
     sets: Mapping[str, KeySet] | None = None
     """The sets of keys, by name, if there are several. The key of a window is in each."""
     windows: Windows | None = None
-    splits: Mapping[str, Split] = field(default_factory=dict)
-    """Further columns to group by, and what each splits: the slices, such as a period or a bin;
-    or only the pairs of a slice, such as the cluster or the label of the baseline."""
+    slice_splits: tuple[str, ...] = ()
+    """Further columns that split slices, such as a period or a bin."""
+    pair_splits: tuple[str, ...] = ()
+    """Columns that split only the pairs of a slice, such as the cluster or the baseline's label."""
     is_long: bool = False
     """Whether the answer names a slice in words, without a column per key."""
 
@@ -108,26 +106,16 @@ class Grouping:
         keys; whether a window is complete; and the model, if there are several.
         """
         names = {} if self.sets is None else {SET: SET}
-        names |= {name: name for name, split in self.splits.items() if split == "slices"}
+        names |= {name: name for name in self.slice_splits}
         names |= {KEY + key: key for key in self.keys}
         names |= {} if self.windows is None else {COMPLETE: COMPLETE}
         return names | ({MODEL: "model"} if self.has_models else {})
 
-    @property
-    def pair_splits(self) -> list[str]:
-        """The columns that pairs have besides their slice and labels."""
-        return [name for name, split in self.splits.items() if split == "pairs"]
-
     def split_by(self, *columns: str) -> Self:
         """The same log, whose slices are split by columns: of its pairs, or new ones."""
-        of_slices: dict[str, Split] = dict.fromkeys(columns, "slices")
-        return replace(self, splits={**self.splits, **of_slices}, has_total=False)
-
-    def with_pairs_of(self, *columns: str) -> Self:
-        """The same log, whose pairs are split by these columns alone."""
-        of_pairs: dict[str, Split] = dict.fromkeys(columns, "pairs")
-        of_slices = {name: split for name, split in self.splits.items() if split == "slices"}
-        return replace(self, splits={**of_slices, **of_pairs})
+        of_slices = (*self.slice_splits, *columns)
+        of_pairs = tuple(name for name in self.pair_splits if name not in columns)
+        return replace(self, slice_splits=of_slices, pair_splits=of_pairs, has_total=False)
 
     @property
     def set_names(self) -> pl.Enum:
@@ -137,7 +125,7 @@ class Grouping:
     @property
     def has_clusters(self) -> bool:
         """Whether rows are in clusters."""
-        return "cluster" in self.splits
+        return "cluster" in self.pair_splits
 
     @property
     def model_dtype(self) -> pl.Enum:

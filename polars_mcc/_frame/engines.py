@@ -154,11 +154,12 @@ class Engine:
             return Weighed(counts, pl.col(_ROWS), weight.name, number, sums)
         total = pl.col(_HIGH).cast(pl.Int128) * _LIMB + pl.col(_LOW)
         # The sum of the low limbs passes 64 bits: it takes 2^32 equal rows.
-        wrapped = pl.lit(
+        message = (
             f"the sum of weight '{weight.name}' passes 2^63 - 1, the largest exact count; make the "
             "weights smaller, or cast them to Float64"
         )
-        whole = unless(total, Failure((total < 0) & (pl.col(_LEAST) >= 0), wrapped))
+        is_wrapped = (total < 0) & (pl.col(_LEAST) >= 0)
+        whole = unless(total, Failure(is_wrapped, [message]))
         return Weighed(counts, whole, weight.name, pl.Int128(), sums)
 
 

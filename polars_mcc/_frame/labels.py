@@ -10,7 +10,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, as_sql_text, cast, column, option, said
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
@@ -218,7 +218,7 @@ def as_compared(label: pl.Expr, name: str, dtype: pl.DataType, common: pl.DataTy
 
 def _failure(label: pl.Expr, name: str, is_other: pl.Expr, why: str) -> Failure:
     shown = pl.when(is_other).then(label)
-    return Failure(is_other, message_of(f"'{name}' has the label ", shown, f", {why}"))
+    return Failure(is_other, (f"'{name}' has the label ", shown, f", {why}"))
 
 
 def dtype_of_labels(columns: Labelled) -> pl.DataType:
