@@ -123,7 +123,8 @@ def _warnings(
         if isinstance(log.frame, Frame):
             yield from nearly_met(LogLabels.of(log), labels)
         return
-    defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
+    parameters = inspect.signature(verb).parameters.values()
+    defaults = {parameter.name: parameter.default for parameter in parameters}
     needs_two = needs_two_classes({**defaults, **options})
     if needs_two:
         yield from key_is_gold(log, keys)
@@ -134,7 +135,7 @@ def _warnings(
 def _options_of(function: Callable[..., Any]) -> list[str]:
     """The names of the parameters that are named in a call."""
     parameters = inspect.signature(function).parameters.values()
-    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    return [option.name for option in parameters if option.kind is option.KEYWORD_ONLY]
 
 
 def _no_option(name: str, verb: str, known: Sequence[str]) -> str:

@@ -22,8 +22,8 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
     if is_plain and log.is_multilabel:
-        one, none = pl.lit(1, pl.Int64), pl.lit(0, pl.Int64)
-        rows = log.rows.select(*log.slice, "gold", "pred", n=one, n_null=none)
+        counts = {"n": pl.lit(1, pl.Int64), "n_null": pl.lit(0, pl.Int64)}
+        rows = log.rows.select(*log.slice, "gold", "pred", **counts)
         return watched(log, classes_of_lists(log, rows))
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).

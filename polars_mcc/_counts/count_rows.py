@@ -68,11 +68,11 @@ def count_columns(log: SlicedLog) -> list[str]:
 def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
     """Add up pairs with the same slice and the same values of `columns`."""
     total = log.numbers.total(log.numbers.widen(pl.col("n")))
-    n, *others = count_columns(log)
+    n, *numbers = count_columns(log)
     return (
-        pairs.select(*log.slice, n, *others, **columns)
+        pairs.select(*log.slice, n, *numbers, **columns)
         .group_by(*log.slice, *columns)
-        .agg(pl.col(others).sum(), n=log.numbers.as_count(total))
+        .agg(pl.col(numbers).sum(), n=log.numbers.as_count(total))
     )
 
 
@@ -111,7 +111,7 @@ def count_pairs_of_sets(log: SlicedLog) -> pl.LazyFrame:
         return count_pairs(log)
     by_size = dict(sorted(log.sets.items(), key=lambda item: len(item[1])))
     parents = {
-        name: next((larger for larger, all_ in by_size.items() if {*keys} < {*all_}), None)
+        name: next((larger for larger, all_keys in by_size.items() if {*keys} < {*all_keys}), None)
         for name, keys in log.sets.items()
     }
     of_rows = _from_rows(log, {name: log.sets[name] for name in parents if parents[name] is None})

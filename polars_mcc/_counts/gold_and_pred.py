@@ -18,6 +18,8 @@ from polars_mcc._frame.labels import as_compared, common_dtype
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.roles import Roles
 
+SCORE = f"{PRED}score"
+"""The column of the one score, made of a score per class."""
 NEEDED = "needed:"
 """Begins the columns of the labels or scores that a row needs besides."""
 
@@ -98,7 +100,7 @@ def sides_of(
     asked = (role, other) if both else (role,)
     of_role = {"pred": roles.preds, "score": roles.scores}
     models, needed = of_role[role], of_role[other]
-    missing = [one for one in asked if of_role[one] is None]
+    missing = [name for name in asked if of_role[name] is None]
     if models is None or missing:
         raise ValueError(_no_side(missing[0]))
     columns = {"gold": roles.gold, PRED: models}
@@ -106,21 +108,21 @@ def sides_of(
         _check_both(roles)
         columns[NEEDED] = needed
     model = None if baseline is None else model_named(baseline, models)
-    others = [*models.dtypes.items()]
+    of_models = [*models.dtypes.items()]
     if baseline is not None and model is None:
         columns["baseline"] = column = one_column(roles.schema, baseline, "baseline")
-        others += column.dtypes.items()
-    labelled = [*roles.gold.dtypes.items(), *others]
+        of_models += column.dtypes.items()
+    labelled = [*roles.gold.dtypes.items(), *of_models]
     if role == "score":
         common_dtype(labelled[:1])  # raises for lists
-        for name, dtype in others:
+        for name, dtype in of_models:
             check_score(name, dtype)
-        dtypes = {dtype for _, dtype in others}
+        dtypes = {dtype for _, dtype in of_models}
         is_exact = len(dtypes) == 1 or all(dtype.is_integer() for dtype in dtypes)
         # One score is computed of the scores of all classes.
         is_float = bool(roles.score_labels) or not is_exact
         labels: pl.DataType = pl.Boolean()
-        preds = pl.Float64() if is_float else common_dtype(others)
+        preds = pl.Float64() if is_float else common_dtype(of_models)
         if roles.score_labels and of_row is None and not several:
             msg = (
                 "this log has a score per class, and here one score is needed: ask for one class, "
@@ -238,15 +240,15 @@ def _of_classes(
     message = ("gold label ", gold, end)
     known = unless(gold, Failure(~pl.any_horizontal(are_gold), message))
     is_whole = pl.all_horizontal(pl.col("gold", *names).is_not_null())
-    frame = frame.with_columns(*(pl.when(is_whole).then(one) for one in scores), gold=known)
-    score = f"{PRED}score"
+    scores = [pl.when(is_whole).then(score) for score in scores]
+    frame = frame.with_columns(*scores, gold=known)
     if of_row is not None:
-        is_positive, one = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
-        others = [name for name in names if name != score]
-        return frame.with_columns(one.alias(score), gold=is_positive).drop(others)
+        is_positive, score = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
+        left = [name for name in names if name != SCORE]
+        return frame.with_columns(score.alias(SCORE), gold=is_positive).drop(left)
     # The column of a class may be called `score` too.
     each = frame.unpivot(names, index=~cs.by_name(names), variable_name=CLASS)
-    each = each.rename({"value": score})
+    each = each.rename({"value": SCORE})
     is_positive = pl.any_horizontal(
         (pl.col(CLASS) == name) & is_gold for name, is_gold in zip(names, are_gold, strict=True)
     )

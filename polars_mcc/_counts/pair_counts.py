@@ -130,11 +130,11 @@ def pairs_and_classes(
     counts = _counted(log, scan, jobs, classes_suffice=classes_suffice)
     of_slices: tuple[list[pl.DataFrame], ...] = ([], [])
     for (name, model), frames in zip(slices, counts, strict=True):
-        given = {SET: pl.lit(name, log.set_names)} if log.sets else {}
-        given |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
-        for some, frame in zip(of_slices, frames, strict=True):
-            some.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))
-    pairs, classes = (pl.concat(some, how="diagonal") for some in of_slices)
+        named = {SET: pl.lit(name, log.set_names)} if log.sets else {}
+        named |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
+        for of_kind, frame in zip(of_slices, frames, strict=True):
+            of_kind.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**named))
+    pairs, classes = (pl.concat(of_kind, how="diagonal") for of_kind in of_slices)
     # Rows have no weight, so none is null, and counts are in units of 1.
     return pairs.with_columns(n_null=pl.lit(0, pl.Int64)), classes.with_columns(unit=pl.lit(1.0))
 

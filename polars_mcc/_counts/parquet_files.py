@@ -46,8 +46,8 @@ FAILURES = (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError)
 """What reading by codes may raise. If the plain plan fails too, its error is one of Polars."""
 
 
-class Found(NamedTuple):
-    """A column of a row group: the code of each row, and the value of each code."""
+class ColumnChunk(NamedTuple):
+    """A column in one row group: the code of each row, and the value of each code."""
 
     codes: Codes
     values: Any
@@ -94,24 +94,24 @@ class Scan:
         for place, path in enumerate(self.paths):
             try:
                 with pq.ParquetFile(path, **options) as file:
-                    schema, known = file.schema_arrow, file.metadata
+                    schema, footer = file.schema_arrow, file.metadata
             except KeyError as error:  # The file has no such column.
                 raise Unsuited(path) from error
             self._check(schema)
             # As the file was written: `read_dictionary` makes all text alike.
-            fields = {field.name: field for field in known.schema.to_arrow_schema()}
+            fields = {field.name: field for field in footer.schema.to_arrow_schema()}
             first = first or fields
             names = self.in_files if self.may_differ else {**first, **fields}
             need(all(_is_alike(first.get(name), fields.get(name)) for name in names))
-            groups = known.num_row_groups
-            need(groups <= 1 or known.num_rows >= _ROWS * groups)
-            paths = [known.schema.column(n).path for n in range(known.num_columns)]
+            groups = footer.num_row_groups
+            need(groups <= 1 or footer.num_rows >= _ROWS * groups)
+            paths = [footer.schema.column(n).path for n in range(footer.num_columns)]
             for number in range(groups):
-                group = known.row_group(number)
+                group = footer.row_group(number)
                 for n, name in enumerate(paths):
                     if name in self.in_files:
                         need((_has_few_texts if name in texts else _are_near)(group.column(n)))
-                opened = partial(pq.ParquetFile, path, metadata=known, **options)
+                opened = partial(pq.ParquetFile, path, metadata=footer, **options)
                 yield RowGroup(self, opened, place, number, group.num_rows)
 
     def is_suited(self) -> bool:
@@ -148,8 +148,8 @@ def _has_few_texts(column: pa.ColumnChunkMetaData) -> bool:
 
 def _are_near(column: pa.ColumnChunkMetaData) -> bool:
     """Whether integers are near each other, if the footer has their least and their largest."""
-    known = column.statistics
-    ends = (known.min, known.max) if known is not None and known.has_min_max else ()
+    stats = column.statistics
+    ends = (stats.min, stats.max) if stats is not None and stats.has_min_max else ()
     return not ends or not isinstance(ends[0], int) or bool(ends[1] - ends[0] < _SPAN)
 
 
@@ -164,20 +164,20 @@ class RowGroup(NamedTuple):
     group: int
     rows: int
 
-    def read(self) -> Mapping[str, Found]:
+    def read(self) -> Mapping[str, ColumnChunk]:
         """The columns of the plan."""
         import numpy as np  # noqa: PLC0415 - only if files are read
 
         scan = self.scan
         with self.opened() as file:
             table = file.read_row_group(self.group, columns=[*scan.in_files], use_threads=False)
-        read = {column: _found(table.column(column)) for column in scan.in_files}
-        found = {name: read[column] for name, column in scan.columns.items() if column in read}
-        for one in scan.folders.slice(self.place, 1):
-            as_text = is_text(one.dtype)
-            value = one.cast(pl.String) if as_text else one.to_physical().cast(pl.Int128)
-            found[one.name] = Found(np.zeros(self.rows, np.int8), value.to_list())
-        return found
+        in_file = {column: _decoded(table.column(column)) for column in scan.in_files}
+        columns = {name: in_file[own] for name, own in scan.columns.items() if own in in_file}
+        for folder in scan.folders.slice(self.place, 1):
+            as_text = is_text(folder.dtype)
+            value = folder.cast(pl.String) if as_text else folder.to_physical().cast(pl.Int128)
+            columns[folder.name] = ColumnChunk(np.zeros(self.rows, np.int8), value.to_list())
+        return columns
 
 
 _ARROW: Mapping[pl.DataType, str] = {
@@ -188,7 +188,7 @@ _ARROW: Mapping[pl.DataType, str] = {
 }
 
 
-def _found(column: pa.ChunkedArray) -> Found:
+def _decoded(column: pa.ChunkedArray) -> ColumnChunk:
     """The codes of a column: those of its dictionary, or the distance from the least integer."""
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     kind = str(array.type)
@@ -197,18 +197,18 @@ def _found(column: pa.ChunkedArray) -> Found:
         codes, values = pl.Series(array.indices), array.dictionary
     else:
         numbers = pl.Series(array).to_physical()
-        least, most = numbers.min(), numbers.max()
+        least, largest = numbers.min(), numbers.max()
         codes, values = numbers.cast(pl.Int16, wrap_numerical=True), range(0)
-        if isinstance(least, int) and isinstance(most, int):  # Else all values are null.
-            need(most - least < _SPAN)
+        if isinstance(least, int) and isinstance(largest, int):  # Else all values are null.
+            need(largest - least < _SPAN)
             # Rows and their least value wrap to 16 bits alike, and distances below 2^12 stay.
             codes = codes - ((least + 2**15) % 2**16 - 2**15)
-            values = range(least, most + 1)
+            values = range(least, largest + 1)
     # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
     if not codes.null_count():
-        return Found(codes.to_numpy(), values)
+        return ColumnChunk(codes.to_numpy(), values)
     listed = values if isinstance(values, range) else values.to_pylist()
-    return Found(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
+    return ColumnChunk(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
 
 
 def scan_of(log: SlicedLog, names: Sequence[str]) -> Scan | None:

@@ -170,11 +170,11 @@ def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
     if isinstance(dtype, nw.Duration) and dtype.time_unit == "s":
         return pl.Duration("ms")
     try:
-        [found] = nw.Schema({"": dtype}).to_polars().values()
-        pl.Series(dtype=found)  # A time zone may be unknown.
+        [in_polars] = nw.Schema({"": dtype}).to_polars().values()
+        pl.Series(dtype=in_polars)  # A time zone may be unknown.
     except (pl.exceptions.PolarsError, TypeError, ValueError):
         return pl.Unknown()
-    return found
+    return in_polars
 
 
 def _asked(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
@@ -184,5 +184,5 @@ def _asked(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFram
 
 def _collected(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
     eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
-    found = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
-    return found.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
+    counts = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
+    return counts.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())

@@ -71,7 +71,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         self.problem = f"labels cannot be compared: {listed_dtypes}"
         # Text stays as it is, and a float may be a score.
         other, self.dtype = sorted(
-            dtypes, key=lambda one: 0 if is_text(one) else 1 + one.is_float()
+            dtypes, key=lambda dtype: 0 if is_text(dtype) else 1 + dtype.is_float()
         )
         if self.dtype == columns[0][1] and self.dtype.is_float():  # Gold is no score.
             other, self.dtype = self.dtype, other
@@ -118,7 +118,9 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         if not self.is_of_text:
             return said(f"{self.problem}; ", advice)
         shown = [
-            f"'{one}' has {listed(self.known[one])}" for one in self.codes if self.known.get(one)
+            f"'{name}' has {listed(labels)}"
+            for name in self.codes
+            if (labels := self.known.get(name))
         ]
         return said("; ".join([self.problem, *shown]), "; ", self._with_mapping(advice))
 
@@ -180,8 +182,8 @@ def _in_sql(label: object) -> str:
 
 def listed(labels: Sequence[object] | pl.Series) -> str:
     """Labels for a message, the first ten."""
-    more = ["…"] if len(labels) > _SHOWN else []
-    return ", ".join([*map(repr, labels[:_SHOWN]), *more])
+    left_out = ["…"] if len(labels) > _SHOWN else []
+    return ", ".join([*map(repr, labels[:_SHOWN]), *left_out])
 
 
 def _of_integers(dtypes: Sequence[pl.DataType]) -> pl.DataType:

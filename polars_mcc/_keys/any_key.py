@@ -212,8 +212,8 @@ def twice(values: Iterable[T]) -> list[T]:
     return [value for value, times in Counter(values).items() if times > 1]
 
 
-def is_same(one: IntoColumn, other: IntoColumn) -> bool:
+def is_same(column: IntoColumn, other: IntoColumn) -> bool:
     """Whether two columns are the same name, or the same expression."""
-    if isinstance(one, pl.Expr) and isinstance(other, pl.Expr):
-        return one.meta.eq(other)
-    return isinstance(one, str) and isinstance(other, str) and one == other
+    if isinstance(column, pl.Expr) and isinstance(other, pl.Expr):
+        return column.meta.eq(other)
+    return isinstance(column, str) and isinstance(other, str) and column == other
