@@ -44,7 +44,7 @@ VerbT = TypeVar("VerbT", bound=Callable[..., Any])
 
 
 def _as_method(verb: VerbT) -> VerbT:
-    """Make a verb a method whose error for missing labels shows the whole call, mended."""
+    """Make a verb a method: it warns about labels, and its errors show how to call it."""
     known = _options_of(verb)
 
     @wraps(verb)
@@ -52,7 +52,7 @@ def _as_method(verb: VerbT) -> VerbT:
         for name in options:
             if name not in known:
                 raise TypeError(_no_option(name, verb.__name__, known))
-        # A lazy answer reads the log later: see `deferred.inferred`.
+        # A lazy answer reads the log later: see `deferred_step.inferred`.
         is_now = isinstance(log.frame, pl.DataFrame) or verb is _check
         with seen() if is_now else nullcontext() as labels:
             try:
@@ -82,7 +82,7 @@ def _answered(
     keys: Sequence[IntoKey],
     options: Mapping[str, Any],
 ) -> Any:  # noqa: ANN401 - of any verb
-    """Ask a verb. If a key has to read a lazy log first, both are done on `collect`."""
+    """Ask a verb. If a key must read a lazy log first, all of it happens on `collect`."""
     within = options.get("within")
     inside = [within] if isinstance(within, (str, pl.Expr, Key)) else within or []
     kinds = [key for key in (*keys, *inside) if isinstance(key, Key)]

@@ -128,7 +128,7 @@ def count_pairs_of_sets(log: SlicedLog) -> pl.LazyFrame:
 
 
 def _named(log: SlicedLog, name: str) -> pl.Expr:
-    return pl.lit(name, log.set_names).alias(SET)
+    return pl.lit(name, log.set_dtype).alias(SET)
 
 
 def _from_rows(log: SlicedLog, sets: Mapping[str, KeySet]) -> pl.LazyFrame:

@@ -21,7 +21,7 @@ from polars_mcc._frame.roles import Roles
 SCORE = f"{PRED}score"
 """The column of the one score, made of a score per class."""
 NEEDED = "needed:"
-"""Begins the columns of the labels or scores that a row needs besides."""
+"""Begins the other kind of columns, if a row needs both a label and a score."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Sides:
 
     roles: Roles
     columns: Mapping[str, NamedColumns]
-    """The columns of the log: `gold`; after `pred:`, the label or score of each model; `baseline`;
-    after `needed:`, the scores that labelled rows need besides, or the labels of scored rows."""
+    """By side: `gold`; `pred:`, the label or score of each model; `baseline`, if it is a column;
+    `needed:`, the other kind of column, if a row needs both a label and a score."""
     baseline: str | None
     """The name of the model that others are compared with."""
     has_models: bool
@@ -206,9 +206,9 @@ def _check_both(roles: Roles) -> None:
 def _with_both(
     frame: pl.LazyFrame, models: NamedColumns, needed: NamedColumns, roles: Roles
 ) -> pl.LazyFrame:
-    """Drop the label or score of a row whose other one is missing.
+    """Make a label null if the score of its row is missing, or a score if the label is.
 
-    A score per class is there if all of them are.
+    A score per class is missing if one of the scores is.
     """
     are_there = [
         as_compared(pl.col(NEEDED + name), name, dtype, dtype).is_not_null()  # NaN is missing.

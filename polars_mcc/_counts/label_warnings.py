@@ -67,7 +67,7 @@ class LogLabels:
     described: Described[Any]
     """The log as the user described it, if `log` has its counts."""
     computed: Collection[str] = ()
-    """Columns that are called by their SQL."""
+    """Columns whose name is their code in SQL."""
 
     @classmethod
     def of(
@@ -129,7 +129,7 @@ class LogLabels:
         return {(gold, label): n for gold, label, n in counts.iter_rows()}
 
     def _counted(self, labels: Sequence[str], **sides: pl.Expr) -> pl.LazyFrame:
-        """How many rows have labels of these on some sides. A list of labels has several."""
+        """Count rows by their labels on some sides: these labels, and each label of a list."""
         weight = pl.col("weight") if self.log.roles.is_frequency else pl.lit(1)
         rows = self.frame.select(n=weight, **sides)
         if self.log.roles.is_multilabel:
@@ -140,7 +140,7 @@ class LogLabels:
         return rows.group_by(*sides).agg(pl.sum("n")).sort(*sides)
 
     def is_seen(self, condition: pl.Expr) -> bool:
-        """Whether a condition is true for some row. Rows are read up to the first one."""
+        """Whether a condition is true for some row. Reading stops at the first such row."""
         if self.first.select(condition.any()).item():
             return True
         return self.frame.filter(condition).head(1).collect().height > 0
@@ -168,9 +168,9 @@ def remarks(
 
 
 def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | None], None]:
-    """What warns of a lazy log when its answer is collected.
+    """A function that warns about the labels of a lazy log, for when its answer is collected.
 
-    It is silent if the labels are watched: whoever asked for them makes the remarks.
+    It does nothing while somebody takes the labels (`seen`): they warn themselves.
     """
     if SEEN.get() is not None or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
@@ -243,8 +243,7 @@ def one_class(sides: LogLabels) -> Iterator[str]:
 def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
     """A sentence if labels differ only in spelling, such as "Yes" and "yes".
 
-    All rows are read only for a counted label that none of the first rows has, and if labels are
-    alike.
+    All rows are read only if the first rows lack a counted label, or if labels are alike.
     """
     roles = sides.log.roles
     if not is_text(roles.label_dtype):
@@ -325,10 +324,10 @@ def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
 def _confused(
     sides: LogLabels, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
 ) -> Iterator[list[str]]:
-    """The spellings that no model tells apart.
+    """Groups of spellings that no model tells apart.
 
-    A model tells two apart if both are gold, and it predicts each at least twice as often as the
-    other where it is gold. If it does so for most pairs that it predicts, all of them are classes.
+    A model tells two spellings apart if, where either is gold, it predicts that one more than twice
+    as often as the other. A model that tells most of its pairs apart tells all of them apart.
     """
     of_gold, *of_preds = rows
     pairs = [pair for group in groups for pair in combinations(group, 2)]

@@ -63,7 +63,7 @@ SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
 
 @contextmanager
 def seen() -> Iterator[Seen]:
-    """Take the labels of all queries that are made meanwhile, once they are collected."""
+    """Take the labels of all counts that are made inside of `with`."""
     labels = SEEN.get() or Seen()
     token = SEEN.set(labels)
     try:
@@ -73,7 +73,7 @@ def seen() -> Iterator[Seen]:
 
 
 def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
-    """Counts whose labels are taken, if somebody asks for them: then they are collected first."""
+    """If somebody asks for labels, collect the counts at once and take theirs."""
     labels = SEEN.get()
     if labels is None or not (log.with_text is not None or is_text(log.label_dtype)):
         return counts

@@ -74,13 +74,13 @@ class Reading:
 
 
 READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
-"""Whom to tell, while a query is made."""
+"""The bar to report to, while a query is made."""
 
 
 def by_codes(
     log: SlicedLog, plain: pl.LazyFrame, count: Callable[[Scan], pl.DataFrame]
 ) -> pl.LazyFrame:
-    """The counts of a plain plan; counted by codes where the rows are text in local files.
+    """Count by codes where rows are text in local files, else by the plain plan.
 
     Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
     """
@@ -111,7 +111,7 @@ def by_codes(
 
 
 def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
-    """Count rows with the same keys and labels of all models: the labels keep their columns."""
+    """Count equal rows by codes: see `joint`."""
     job = tuple(KEY + key for key in log.keys), ("gold", *(PRED + name for name in log.models))
     [(counts, _)] = _counted(log, scan, [job], classes_suffice=False)
     return counts
@@ -120,7 +120,7 @@ def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
 def pairs_and_classes(
     log: SlicedLog, scan: Scan, *, classes_suffice: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Count the pairs of each slice. If classes are enough: the classes, where pairs are many."""
+    """Count the pairs of each slice by codes. If classes suffice, many pairs become classes."""
     sets = log.sets or {"": log.keys}
     slices = [(name, model) for name in sets for model in log.models]
     jobs = [
@@ -130,7 +130,7 @@ def pairs_and_classes(
     counts = _counted(log, scan, jobs, classes_suffice=classes_suffice)
     of_slices: tuple[list[pl.DataFrame], ...] = ([], [])
     for (name, model), frames in zip(slices, counts, strict=True):
-        named = {SET: pl.lit(name, log.set_names)} if log.sets else {}
+        named = {SET: pl.lit(name, log.set_dtype)} if log.sets else {}
         named |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
         for of_kind, frame in zip(of_slices, frames, strict=True):
             of_kind.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**named))
@@ -173,13 +173,13 @@ def _counted(
 
 
 def rows_of(log: SlicedLog) -> int:
-    """How many rows a log has, by Polars: of Parquet files, it reads the footers."""
+    """How many rows Polars finds in a log. Of Parquet files it reads only the footers."""
     rows: int = log.frame.select(pl.len()).collect().item()
     return rows
 
 
 def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:
-    """Raise unless counts and files have the same number of rows, for each value of a folder."""
+    """Raise unless counts and files have equally many rows, for each value of the folders."""
     folders = [name for name in of_files.columns if name != "n"]
     n = pl.sum_horizontal(pl.col("^(n|gold_n|null_n)$"))
     parts = [frame.select(*folders, n=n) for frame in counts]

@@ -1,4 +1,4 @@
-"""Count rows of local Parquet files by the codes of their columns: values ↔ integers, one place.
+"""Count rows of local Parquet files by the codes of their columns, in place of values.
 
 Each row group is decoded to codes (see `parquet_files.py`), and `numpy.bincount` counts their
 combinations, in threads. Dictionaries differ by row group, so the counted cells are translated to
@@ -108,8 +108,8 @@ def count(
 ) -> tuple[list[tuple[pl.DataFrame, pl.DataFrame]], list[int]]:
     """For each job: the pairs that were counted, and the classes of rows with too many pairs.
 
-    A frame has a row per combination that occurs, with a code per column. Beside them: how many
-    rows each file has, by its footer.
+    A frame has a row per combination that occurs, with a code per column. The second result is
+    the number of rows of each file, from its footer.
 
     Args:
         scan: The files.

@@ -115,7 +115,7 @@ class Scan:
                 yield RowGroup(self, opened, place, number, group.num_rows)
 
     def is_suited(self) -> bool:
-        """Whether codes may serve, by the footer of the first file."""
+        """Whether the footer of the first file allows counting by codes."""
         try:
             next(self.row_groups(), None)
         except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
@@ -140,14 +140,14 @@ def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
 
 
 def _has_few_texts(column: pa.ColumnChunkMetaData) -> bool:
-    """Whether the dictionary of a column is small, by the footer: else reading it is in vain."""
+    """Whether a column has a small dictionary, as its footer says. A large one costs too much."""
     start = column.dictionary_page_offset
     size = 0 if start is None else column.data_page_offset - start
     return bool(size <= _BYTES * max(column.num_values, 2**12))
 
 
 def _are_near(column: pa.ColumnChunkMetaData) -> bool:
-    """Whether integers are near each other, if the footer has their least and their largest."""
+    """Whether integers are near each other, as far as the footer has their least and largest."""
     stats = column.statistics
     ends = (stats.min, stats.max) if stats is not None and stats.has_min_max else ()
     return not ends or not isinstance(ends[0], int) or bool(ends[1] - ends[0] < _SPAN)
@@ -158,7 +158,7 @@ class RowGroup(NamedTuple):
 
     scan: Scan
     opened: Callable[[], Any]
-    """Opens the file: a reader is not made for several threads."""
+    """Opens the file again: a reader cannot be shared by threads."""
     place: int
     """The place of the file."""
     group: int

@@ -39,10 +39,10 @@ MODEL = "model:"
 
 
 def computed(name: str) -> pl.Expr:
-    """A column as a computed value, for `Grouping.in_order`.
+    """A column whose minimum and maximum are right in `Grouping.in_order`.
 
-    In a descending order, Polars (2.1) takes the first or last value of a sorted column for its
-    minimum or maximum; of a computed value, the right one.
+    In a descending order, Polars (2.1) confuses the minimum and maximum of a plain column that it
+    knows to be sorted. It does not know this of a computed value.
     """
     is_any = pl.col(name).is_null().is_not_null()
     return pl.when(is_any).then(pl.col(name))
@@ -50,7 +50,7 @@ def computed(name: str) -> pl.Expr:
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """How a row is scored: what its labels are, which rows have none, and what 0/0 is."""
+    """How rows are scored: the dtypes of labels, what a null label means, and what 0/0 is."""
 
     label_dtype: pl.DataType
     pred_dtype: pl.DataType
@@ -118,7 +118,7 @@ class Grouping:
         return replace(self, slice_splits=of_slices, pair_splits=of_pairs, has_total=False)
 
     @property
-    def set_names(self) -> pl.Enum:
+    def set_dtype(self) -> pl.Enum:
         """The dtype of the set of keys: an Enum, in the order that the user gave."""
         return pl.Enum([*(self.sets or ())])
 
@@ -197,7 +197,7 @@ class Grouping:
         """Add an empty class to the total slice, so that the slice exists without rows."""
         if not self.has_total or not self.slice:
             return classes
-        total = [] if self.sets is None else [pl.lit(TOTAL, self.set_names).alias(SET)]
+        total = [] if self.sets is None else [pl.lit(TOTAL, self.set_dtype).alias(SET)]
         nothing = self._models.select(*total, *([MODEL] if self.has_models else []))
         return pl.concat([classes, nothing], how="diagonal")
 

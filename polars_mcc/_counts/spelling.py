@@ -77,7 +77,7 @@ def alike(texts: Iterable[str]) -> list[list[str]]:
 
 
 def _kinds(changes: Iterable[tuple[str, str]]) -> str:
-    """In what pairs of spellings differ, in words."""
+    """What the two spellings of each pair differ in, in words."""
     sizes = range(1, len(_STEPS) + 1)
     fewest_first = [kinds for size in sizes for kinds in itertools.combinations(_STEPS, size)]
     needed: set[str] = set()
@@ -110,9 +110,9 @@ class Spelled:
         return f"'{self.name}' has {', '.join(listed)}{left_out}"
 
     def mended(self, function: Words | None, chosen: Mapping[str, str]) -> Words:
-        """The column with one spelling: by a function, or with the spellings that are chosen.
+        """The column with one spelling: by a function, or by replacing spellings one by one.
 
-        A column that has these needs no code of Polars; a command repeats it.
+        A column without spellings to replace needs no code; a command still has to name it.
         """
         is_list = isinstance(self.dtype, (pl.List, pl.Array))
         code = "pl.element()" if is_list else str(self.code)
@@ -193,7 +193,7 @@ _FUNCTIONS = {
 def _function(
     chosen: Mapping[str, str], texts: Sequence[str], kept: Iterable[object]
 ) -> Words | None:
-    """The functions of Polars that make the spellings one, and no other texts; None: no such."""
+    """Functions of Polars that make the spellings equal, and only them. None: they do not exist."""
     kinds = _kinds(chosen.items())
     code, sql, made = "", "{}", pl.Series(texts, dtype=pl.String)
     for kind, function in _FUNCTIONS.items():

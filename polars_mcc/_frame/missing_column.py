@@ -59,7 +59,7 @@ def no_column(name: str, schema: pl.Schema, needed: str = "") -> str:
     known = [column for column in schema if not column.startswith("polars_mcc:")]
     nearest = _nearest(name, known)[:10]
     listed = sorted(known, key=lambda column: column not in nearest)
-    return f"no column '{name}'{needed}{did_you_mean(name, known)} {_those(listed)}"
+    return f"no column '{name}'{needed}{did_you_mean(name, known)} {_columns_in_words(listed)}"
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
@@ -75,7 +75,7 @@ def _likeness(name: str, other: str) -> float:
     return max(ratio, 0.6) if is_part else ratio
 
 
-def _those(names: Collection[str]) -> str:
+def _columns_in_words(names: Collection[str]) -> str:
     return f"The columns are {few(names)}." if names else "There are no columns."
 
 
@@ -88,7 +88,7 @@ def missing_column(name: str, schema: pl.Schema, role: str) -> MissingColumn:
     if _DEFAULT_NAMES.get(role) != name:
         problem = no_column(name, schema, f" for {role}")
         return MissingColumn(problem, role, schema, is_default=False)
-    columns = _those(schema)
+    columns = _columns_in_words(schema)
     if len(schema) > 10 and (labels := possible(schema)[:10]):
         columns = (
             f"Columns that may be labels, by name and dtype, are {quoted(labels)}, and "

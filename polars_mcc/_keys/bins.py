@@ -29,8 +29,8 @@ FORMATS: Mapping[str, str] = {
 """How the start of a unit of the calendar is written. A week begins on Monday."""
 
 FEW = 3
-"""Numbers of at most `FEW` times as many values as bins are not cut, unless a user asks for it."""
-_FEW_TIMES = 60  # times of at most this many values are not cut, such as two months of days
+"""A search cuts numbers that have more than `FEW` times as many values as bins."""
+_FEW_TIMES = 60  # it cuts times with more values, such as two months of days
 _SAMPLED = 100_000  # rows of the sample for quantiles, about
 
 
@@ -57,8 +57,7 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         The quantiles are read from the log, by weight; of a log of more than 100,000 rows, from a
         sample. A lazy log is read for them when the answer is collected. So the names are not known
         before, and the key is String, with rows in the order of the bins. With numbers in `cuts`,
-        it is an Enum. A store needs numbers in
-        `cuts`. The log must be a Polars frame.
+        it is an Enum. A store needs numbers in `cuts`. The log must be a Polars frame.
 
     Raises:
         ValueError: The cuts do not rise, are not finite, or are none of the above.
@@ -132,9 +131,9 @@ class Bins(Key):
         return not isinstance(self.cuts, int)
 
     def settled(self, log: Described[Any], *, unread: bool) -> Bins | pl.Expr:
-        """The bins with their cuts: near the quantiles of the log, if there is a number of bins.
+        """Bins with known cuts. A number of bins is cut near the quantiles of the log.
 
-        Without the quantiles the names are not known: then bins are text.
+        `unread`: the names are not known without the quantiles, so the key is text.
         """
         column = self._checked(log.roles.schema)
         if not isinstance(log.roles.source, Frame):
@@ -171,7 +170,7 @@ class Cuts:
 
     @classmethod
     def of(cls, cuts: Iterable[Number], dtype: pl.DataType) -> Cuts:
-        """The cuts of a column as its dtype tells them apart, each once."""
+        """The cuts as numbers of the column's dtype, each once."""
         if dtype.is_integer():
             cuts = map(math.floor, cuts)
         elif dtype.is_float():
@@ -212,7 +211,7 @@ class Cuts:
 
 
 def _name_of_time(time: pl.Expr, dtype: pl.DataType, unit: str) -> pl.Expr:
-    """The name of the hour, or of the days, of a time. Dates know no clocks that are set."""
+    """The name of the unit of a time. An hour that clocks repeat has its UTC offset in the name."""
     date = time.dt.date()
     if unit == "1q":
         return pl.format("{}-Q{}", date.dt.to_string("%Y"), date.dt.quarter())
