@@ -89,9 +89,9 @@ def sides_of(
         log: The log. Its own columns are already checked.
         role: "pred" takes the predicted labels of the models. "score" takes their scores; gold
             then says whether a row is positive.
-        several: Whether a row may have several labels, in lists, or several scores: if the log has
-            a score per class, and no `of_row`, a row per class, which the column `CLASS` names.
-        of_row: If the log has a score per class: makes one score of all scores of a row.
+        several: Whether a row may have several labels, in lists, or a score per class. Without
+            `of_row`, a row with a score per class becomes a row per class, named by `CLASS`.
+        of_row: Makes one score of the scores of a row, if the log has a score per class.
         both: Whether a row needs both a predicted label and a score to be scored.
         baseline: The model that other models are compared with: the name of a model, or a column.
     """

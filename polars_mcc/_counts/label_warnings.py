@@ -157,10 +157,10 @@ def remarks(
         of_two_classes: Whether the scores need two gold classes, as MCC does.
     """
     if seen is not None and seen.is_sound:
-        yield from nearly_met(sides, seen)
+        yield from spelled_alike(sides, seen)
         return
-    yield from never_met(sides)
-    yield from nearly_met(sides, seen)
+    yield from no_shared_label(sides)
+    yield from spelled_alike(sides, seen)
     without = [*no_positive(sides)]
     yield from without
     if of_two_classes and not without:
@@ -188,7 +188,7 @@ def warn_of(sentences: Iterable[str]) -> None:
         warnings.warn(sentence, PredictionLogWarning, stacklevel=level)
 
 
-def never_met(sides: LogLabels) -> Iterator[str]:
+def no_shared_label(sides: LogLabels) -> Iterator[str]:
     """A sentence for each model whose predicted labels are never gold labels."""
     roles, gold = sides.log.roles, sides.gold
     if roles.label_dtype == pl.Boolean:  # It has no other spelling.
@@ -240,7 +240,7 @@ def one_class(sides: LogLabels) -> Iterator[str]:
     yield f"all labels of '{name}' are {label!r}: with one gold class, MCC and its kin are 0/0"
 
 
-def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
+def spelled_alike(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
     """A sentence if labels differ only in spelling, such as "Yes" and "yes".
 
     All rows are read only if the first rows lack a counted label, or if labels are alike.

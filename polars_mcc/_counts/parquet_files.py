@@ -132,11 +132,11 @@ class Scan:
             need(holds_text if is_text(dtype) else kind == _ARROW.get(dtype))
 
 
-def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
+def _is_alike(field: pa.Field | None, other: pa.Field | None) -> bool:
     """Whether two files have the same column. The metadata have the categories of an Enum."""
-    if one is None or other is None:
+    if field is None or other is None:
         return False
-    return bool(one.equals(other, check_metadata=True))
+    return bool(field.equals(other, check_metadata=True))
 
 
 def _has_few_texts(column: pa.ColumnChunkMetaData) -> bool:

@@ -170,16 +170,16 @@ class Grouping:
         frame: pl.LazyFrame,
         columns: Sequence[str],
         sums: Mapping[str, pl.Expr],
-        **others: pl.Expr,
+        **in_any_order: pl.Expr,
     ) -> pl.LazyFrame:
-        """Aggregate by slice: `sums` in an order of the rows, `others` in any.
+        """Aggregate by slice: `sums` in an order of the rows, the rest in any.
 
-        A minimum or maximum of a column must be one of the others: see `computed`.
+        A minimum or maximum of a column must be `in_any_order`: see `computed`.
         """
         in_order = self.in_order(*columns)
         rows = frame.with_columns(in_order(sum_).alias(name) for name, sum_ in sums.items())
         # All rows of a slice have the same sums.
-        return self.per_slice(rows, **{name: pl.col(name).max() for name in sums}, **others)
+        return self.per_slice(rows, **{name: pl.col(name).max() for name in sums}, **in_any_order)
 
     def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
         """Join `slices`, a row per slice, to the rows of each slice."""

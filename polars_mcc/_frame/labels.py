@@ -148,21 +148,21 @@ class LabelsDiffer(pl.exceptions.SchemaError):
 
     def _mapping(self, name: str, pairs: Mapping[object, Sequence[object]]) -> Words:
         """The code that replaces the labels of a column; the user fills in what is not known."""
-        filled = {label: found[0] if len(found) == 1 else None for label, found in pairs.items()}
-        some = [*filled.items()][:_SHOWN]
-        more = ["…"] if len(filled) > _SHOWN else []
-        each = [f"{old!r}: {'…' if new is None else repr(new)}" for old, new in some]
+        filled = {old: news[0] if len(news) == 1 else None for old, news in pairs.items()}
+        shown = [*filled.items()][:_SHOWN]
+        left_out = ["…"] if len(filled) > _SHOWN else []
+        each = [f"{old!r}: {'…' if new is None else repr(new)}" for old, new in shown]
         blank = "…" if name == self.name and self.is_word else "'…'"
         cases = (
             f"WHEN {_in_sql(old)} THEN {blank if new is None else _in_sql(new)}"
-            for old, new in some
+            for old, new in shown
         )
-        replace = f".replace_strict({{{', '.join([*each, *more])}}})"
+        replace = f".replace_strict({{{', '.join([*each, *left_out])}}})"
         code = self.codes[name]
         python = (
             f"{code}.list.eval(pl.element(){replace})" if self.are_lists else f"{code}{replace}"
         )
-        return Words(python, f"CASE {code.in_shell} {' '.join([*cases, *more])} END")
+        return Words(python, f"CASE {code.in_shell} {' '.join([*cases, *left_out])} END")
 
     def __str__(self) -> str:
         """The message in Python."""
