@@ -135,5 +135,5 @@ class SeriesMcc:
             nulls=nulls,
             zero_division=zero_division,
         )
-        found: float | None = log.score()["mcc"].item()
-        return found
+        mcc: float | None = log.score()["mcc"].item()
+        return mcc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import wraps
@@ -12,10 +12,16 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import without_the_cast
+from polars_mcc._base.errors_on_collect import own_message
 from polars_mcc._base.message_parts import Words, as_code, said
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._counts.label_warnings import LogLabels, key_is_gold, nearly_met, remarks, warn_of
+from polars_mcc._counts.label_warnings import (
+    LogLabels,
+    key_is_gold,
+    remarks,
+    spelled_alike,
+    warn_of,
+)
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.log_options import Described
@@ -44,29 +50,34 @@ VerbT = TypeVar("VerbT", bound=Callable[..., Any])
 
 
 def _as_method(verb: VerbT) -> VerbT:
-    """Make a verb a method whose error for missing labels shows the whole call, mended."""
-    known = _options_of(verb)
+    """Make a verb a method: it warns about labels, and its errors show how to call it."""
+    parameters = inspect.signature(verb).parameters.values()
+    defaults = {
+        option.name: option.default for option in parameters if option.kind is option.KEYWORD_ONLY
+    }
 
     @wraps(verb)
     def method(log: Described[Any], *given: Any, **options: object) -> Any:  # noqa: ANN401
         for name in options:
-            if name not in known:
-                raise TypeError(_no_option(name, verb.__name__, known))
-        # A lazy answer reads the log later: see `deferred.inferred`.
+            if name not in defaults:
+                raise TypeError(_no_option(name, verb.__name__, defaults))
+        # A lazy answer reads the log later: see `deferred_step.inferred`.
         is_now = isinstance(log.frame, pl.DataFrame) or verb is _check
-        keys: Sequence[IntoKey] = given
         with seen() if is_now else nullcontext() as labels:
             try:
-                with without_the_cast():
-                    keys, answer = _answered(log, verb, given, options)
+                answer = _answered(log, verb, given, options)
             except MissingColumn as error:
                 named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
                 error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
                 raise
+            except pl.exceptions.InvalidOperationError as error:
+                if (message := own_message(str(error))) is None:
+                    raise
+                raise pl.exceptions.InvalidOperationError(message) from None
             except CheckError:
-                warn_of(_warnings(log, verb, keys, options, labels))
+                warn_of(_warnings(log, verb, given, {**defaults, **options}, labels))
                 raise
-        warn_of(_warnings(log, verb, keys, options, labels))
+        warn_of(_warnings(log, verb, given, {**defaults, **options}, labels))
         return answer
 
     # Where pickle finds it.
@@ -79,21 +90,21 @@ def _answered(
     verb: Callable[..., Any],
     keys: Sequence[IntoKey],
     options: Mapping[str, Any],
-) -> tuple[Sequence[IntoKey], Any]:
-    """Settle the keys, and ask. If that reads a lazy log, both are done on `collect`."""
+) -> Any:  # noqa: ANN401 - of any verb
+    """Ask a verb. If a key must read a lazy log first, all of it happens on `collect`."""
     within = options.get("within")
     inside = [within] if isinstance(within, (str, pl.Expr, Key)) else within or []
+    kinds = [key for key in (*keys, *inside) if isinstance(key, Key)]
+    if not kinds:  # Columns alone are known.
+        return verb(log, *keys, **options)
 
-    def ask(every: Sequence[IntoKey]) -> Any:  # noqa: ANN401 - of any verb
-        others = {"within": every[len(keys) :]} if inside else {}
-        return verb(log, *every[: len(keys)], **{**options, **others})
+    def ask(*, unread: bool = False) -> Any:  # noqa: ANN401 - of any verb
+        changed = {"within": settled(log, inside, unread=unread)} if inside else {}
+        return verb(log, *settled(log, keys, unread=unread), **{**options, **changed})
 
-    given = [*keys, *inside]
-    are_settled = all(key.is_settled for key in given if isinstance(key, Key))
     is_now = verb in (_check, _report)  # They read the log anyway.
-    if is_now or are_settled or not log.roles.is_lazy:
-        every = settled(log, given)
-        return every[: len(keys)], ask(every)
+    if is_now or all(key.is_settled for key in kinds) or not log.roles.is_lazy:
+        return ask()
     if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
         msg = said(
@@ -102,13 +113,8 @@ def _answered(
             cuts,
         )
         raise ValueError(msg)
-    schema = ask(settled(log, given, unread=True)).collect_schema()
-
-    def answer() -> pl.DataFrame:
-        found: pl.DataFrame = ask(settled(log, given)).collect()
-        return found.cast(dict(schema))
-
-    return keys, deferred(answer, schema)
+    schema = ask(unread=True).collect_schema()
+    return deferred(lambda: ask().collect().cast(dict(schema)), schema)
 
 
 def _warnings(
@@ -124,23 +130,16 @@ def _warnings(
     """
     if verb is _check:
         if isinstance(log.frame, Frame):
-            yield from nearly_met(LogLabels.of(log), labels)
+            yield from spelled_alike(LogLabels.of(log), labels)
         return
-    defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
-    needs_two = needs_two_classes({**defaults, **options})
+    needs_two = needs_two_classes(options)
     if needs_two:
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
         yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 
-def _options_of(function: Callable[..., Any]) -> list[str]:
-    """The names of the parameters that are named in a call."""
-    parameters = inspect.signature(function).parameters.values()
-    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
-
-
-def _no_option(name: str, verb: str, known: Sequence[str]) -> str:
+def _no_option(name: str, verb: str, known: Collection[str]) -> str:
     """Say that a verb does not have an option, and which options it has."""
     hint = did_you_mean(name, known, "{}=...")
     if name in GivenRoles._fields:

@@ -6,8 +6,7 @@ its error shows the value. So the message is the value of a cast that fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -17,23 +16,23 @@ from polars_mcc._base.message_parts import Words, of_error
 
 @dataclass(frozen=True)
 class Failure:
-    """A condition under which the query fails, and the message."""
+    """A condition under which the query fails, and the words and values of the message."""
 
     when: pl.Expr
-    message: pl.Expr
-
-
-def message_of(*parts: str | pl.Expr) -> pl.Expr:
-    """A message of words and values. To `pl.format`, braces in a name would be a value."""
-    texts = (pl.lit(one) if isinstance(one, str) else one.cast(pl.String) for one in parts)
-    return pl.concat_str(*texts)
+    message: Sequence[str | pl.Expr]
 
 
 def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
     """`value`, or an error with the message of the first failure whose condition is true."""
     if not failures:
         return value
-    messages = [pl.when(failure.when).then(failure.message) for failure in failures]
+    messages = []
+    for failure in failures:  # To `pl.format`, braces in a name would be a value.
+        texts = (
+            pl.lit(part) if isinstance(part, str) else part.cast(pl.String)
+            for part in failure.message
+        )
+        messages.append(pl.when(failure.when).then(pl.concat_str(*texts)))
     stop = pl.coalesce(messages).cast(pl.Int64)
     return pl.when(stop.is_null()).then(value)
 
@@ -41,24 +40,13 @@ def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
 def reason(error: BaseException) -> str:
     """A message of our own, also one given to `unless`; or the first paragraph of another."""
     text = of_error(error)
-    if (given := _given(text)) is not None:
-        return given
+    if (message := own_message(text)) is not None:
+        return message
     return text if isinstance(text, Words) else text.split("\n\n", 1)[0].strip()
 
 
-@contextmanager
-def without_the_cast() -> Iterator[None]:
-    """Raise an error of `unless` with its message alone: the cast that failed is of no interest."""
-    try:
-        yield
-    except pl.exceptions.InvalidOperationError as error:
-        if (given := _given(str(error))) is None:
-            raise
-        raise pl.exceptions.InvalidOperationError(given) from None
-
-
-def _given(text: str) -> str | None:
-    """The message that was given to `unless`; None if the error is of another kind."""
+def own_message(text: str) -> str | None:
+    """The message that was given to `unless`, without the cast; None for another error."""
     if not text.startswith("conversion from `str` to `i64` failed") or '["' not in text:
         return None
     return text.split('["', 1)[1].split('"]', 1)[0].split('", "', 1)[0]

@@ -23,8 +23,8 @@ from polars_mcc._counts.label_warnings import (
     PredictionLogWarning,
     key_is_gold,
     labels_of,
-    nearly_met,
     remarks,
+    spelled_alike,
 )
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._frame.missing_column import MissingColumn
@@ -122,7 +122,7 @@ def say_of(
         LogLabels.of(log.log, computed=log.computed),
         needs_two_classes(options),
     )
-    sentences = nearly_met(sides, labels)
+    sentences = spelled_alike(sides, labels)
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))

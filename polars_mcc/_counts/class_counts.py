@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from polars_mcc._counts.exact_sums import count_where
@@ -24,8 +22,8 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
     if is_plain and log.is_multilabel:
-        one, none = pl.lit(1, pl.Int64), pl.lit(0, pl.Int64)
-        rows = log.rows.select(*log.slice, "gold", "pred", n=one, n_null=none)
+        counts = {"n": pl.lit(1, pl.Int64), "n_null": pl.lit(0, pl.Int64)}
+        rows = log.rows.select(*log.slice, "gold", "pred", **counts)
         return watched(log, classes_of_lists(log, rows))
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).
@@ -76,22 +74,15 @@ def _from_rows(log: SlicedLog) -> pl.LazyFrame:
     if log.has_models:
         counted = counted.cache()
 
-    def of_model(name: str, model_slice: Sequence[pl.Expr]) -> pl.LazyFrame:
-        row_n, gold_n, hit_n, missed_n = (
-            pl.col(column).cast(pl.Int128)
-            for column in ("row_n", *(f"{side}_n:{name}" for side in ("gold", "hit", "missed")))
+    row_n, of_models = pl.col("row_n").cast(pl.Int128), []
+    for name, model_slice in log.each_model():
+        gold_n, hit_n, missed_n = (
+            pl.col(f"{side}_n:{name}").cast(pl.Int128) for side in ("gold", "hit", "missed")
         )
-        return counted.select(
-            *model_slice,
-            "label",
-            gold_n=gold_n,
-            pred_n=missed_n + hit_n,
-            hit_n=hit_n,
-            null_n=row_n - gold_n,
-            unit=pl.lit(1.0),
-        )
-
-    return pl.concat(of_model(*model) for model in log.each_model())
+        counts = {"gold_n": gold_n, "pred_n": missed_n + hit_n, "hit_n": hit_n}
+        counts |= {"null_n": row_n - gold_n, "unit": pl.lit(1.0)}
+        of_models.append(counted.select(*model_slice, "label", **counts))
+    return pl.concat(of_models)
 
 
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.exact_sums import weight_failures
 from polars_mcc._counts.multilabel_counts import in_order
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
@@ -39,7 +39,7 @@ def count_pairs(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFram
     if log.is_multilabel:
         return pairs
     # Only now: there are fewer pairs than rows.
-    preds = pl.col("pred", *({"baseline"} & {*log.splits})).cast(log.pred_dtype)
+    preds = pl.col("pred", *({"baseline"} & {*log.pair_splits})).cast(log.pred_dtype)
     return pairs.with_columns(pl.col("gold").cast(log.label_dtype), preds)
 
 
@@ -68,11 +68,11 @@ def count_columns(log: SlicedLog) -> list[str]:
 def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
     """Add up pairs with the same slice and the same values of `columns`."""
     total = log.numbers.total(log.numbers.widen(pl.col("n")))
-    n, *others = count_columns(log)
+    n, *numbers = count_columns(log)
     return (
-        pairs.select(*log.slice, n, *others, **columns)
+        pairs.select(*log.slice, n, *numbers, **columns)
         .group_by(*log.slice, *columns)
-        .agg(pl.col(others).sum(), n=log.numbers.as_count(total))
+        .agg(pl.col(numbers).sum(), n=log.numbers.as_count(total))
     )
 
 
@@ -92,7 +92,7 @@ def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
 
 def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Turn pairs into a counts table. Rows without a weight are an error: they would be lost."""
-    message = message_of(
+    message = (
         f"weight '{log.weight_name}' is null in ",
         pl.col("n_null"),
         " rows of one pair, which a counts table cannot hold; fill or filter them first",
@@ -111,7 +111,7 @@ def count_pairs_of_sets(log: SlicedLog) -> pl.LazyFrame:
         return count_pairs(log)
     by_size = dict(sorted(log.sets.items(), key=lambda item: len(item[1])))
     parents = {
-        name: next((larger for larger, all_ in by_size.items() if {*keys} < {*all_}), None)
+        name: next((larger for larger, all_keys in by_size.items() if {*keys} < {*all_keys}), None)
         for name, keys in log.sets.items()
     }
     of_rows = _from_rows(log, {name: log.sets[name] for name in parents if parents[name] is None})
@@ -128,7 +128,7 @@ def count_pairs_of_sets(log: SlicedLog) -> pl.LazyFrame:
 
 
 def _named(log: SlicedLog, name: str) -> pl.Expr:
-    return pl.lit(name, log.set_names).alias(SET)
+    return pl.lit(name, log.set_dtype).alias(SET)
 
 
 def _from_rows(log: SlicedLog, sets: Mapping[str, KeySet]) -> pl.LazyFrame:

@@ -50,8 +50,8 @@ def count_pairs_of_windows(log: SlicedLog, windows: Windows) -> pl.LazyFrame:
     # Join by window: there are far fewer windows than slices.
     slices = merged(parts, of_steps).cache()
     steps = slices.group_by(key).agg().join(span, how="cross")
-    found = slices.join(_names_of(windows, steps, index), on=key, nulls_equal=True)
-    return found.with_columns(pl.col(_END).alias(key)).drop(_END)
+    named = slices.join(_names_of(windows, steps, index), on=key, nulls_equal=True)
+    return named.with_columns(pl.col(_END).alias(key)).drop(_END)
 
 
 def _names_of(windows: Windows, steps: pl.LazyFrame, index: pl.Expr) -> pl.LazyFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
@@ -43,15 +42,13 @@ def cut(
         )
         raise ValueError(msg)
     columns, sets, windows = keys_of(roles.schema, keys, long=long)
-    roles.check_columns(columns, "key")
-    given, dtypes = columns.given, columns.dtypes
+    of_keys = {"key": columns}
     last: tuple[str, ...] = ()
     taken += LONG if long else [SET] if sets is not None else []
     if windows is not None:
-        roles.check_columns(windows.index, "index")
-        given, last = given + windows.index.given, windows.index.names
-        dtypes = pl.Schema({**dtypes, **windows.index.dtypes})
+        of_keys["index"], last = windows.index, windows.index.names
         taken.append(COMPLETE)
+    dtypes = pl.Schema(item for named in of_keys.values() for item in named.dtypes.items())
     taken += ["model"] if sides.has_models else []
     for name, dtype in dtypes.items():
         if dtype.is_object():
@@ -62,33 +59,30 @@ def cut(
             raise pl.exceptions.DuplicateError(said(message, renamed(name, f"{name}_key")))
     within = {"cluster": roles.cluster} if clusters and roles.cluster is not None else {}
     within |= _conditions(roles, periods) if periods else {}
-    of_log = (columns.given for columns in (*sides.columns.values(), *within.values()))
-    weighed = roles.weighed([*given, *itertools.chain(*of_log)])
+    weighed = roles.weighed({**of_keys, **sides.columns, **within})
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
-    frame = frame.select(
-        *(as_expr(key).name.prefix(KEY) for key in given),
-        *sides.selected(),
-        weighed.weight.alias("weight"),
-        *(columns.expr.alias(name) for name, columns in within.items()),
-        *weighed.sums,
-    )
+    keys_of_rows = [
+        as_expr(key).name.prefix(KEY) for named in of_keys.values() for key in named.given
+    ]
+    splits = [named.expr.alias(name) for name, named in within.items()]
+    weights = [weighed.weight.alias("weight"), *map(pl.col, weighed.sums)]
     has_baseline = sides.baseline is not None or "baseline" in sides.columns
-    splits = [*(["baseline"] if has_baseline else []), *within]
-    splits += [CLASS] if sides.is_per_class and sides.of_row is None else []
-    models = tuple(name for name in sides.columns[PRED].names if name != sides.baseline)
+    pair_splits = [*(["baseline"] if has_baseline else []), *within]
+    pair_splits += [CLASS] if sides.is_per_class and sides.of_row is None else []
+    models = tuple(name for name in sides.columns[PRED].dtypes if name != sides.baseline)
     return SlicedLog(
-        frame=sides.compared(frame),
+        frame=sides.selected(frame, [*keys_of_rows, *splits, *weights]),
         is_portable=roles.portable,
         keys=(*dtypes,),
         key_dtypes=dtypes,
         models=("score",) if sides.is_per_class else models,
         has_models=sides.has_models,
-        has_total=windows is None and (not given if sets is None else () in sets),
+        has_total=windows is None and (not dtypes if sets is None else () in sets),
         sets=None if sets is None else {name_of(keys): (*keys, *last) for keys in sets},
         windows=windows,
-        splits=dict.fromkeys(splits, "pairs"),
+        pair_splits=(*pair_splits,),
         is_long=long,
         label_dtype=sides.label_dtype,
         pred_dtype=sides.pred_dtype,
@@ -115,5 +109,4 @@ def _conditions(roles: Roles, periods: Mapping[str, IntoColumn]) -> dict[str, Na
                 f", but '{condition.name}' is {condition.dtype}",
             )
             raise pl.exceptions.SchemaError(msg)
-        roles.check_columns(condition, name)
     return conditions

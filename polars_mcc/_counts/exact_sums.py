@@ -11,34 +11,35 @@ import math
 import operator
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 
 _MOST = 2**63 - 1
 _LIMB = 2**60
 
 
+@dataclass(frozen=True)
 class Product:
     """A product, or sums and differences of products: one limb, or high · 2^60 + low."""
 
-    def __init__(self, *limbs: pl.Expr) -> None:
-        """Take the high limb first."""
-        self.limbs = limbs
+    limbs: tuple[pl.Expr, ...]
+    """The high limb first."""
 
     def __add__(self, other: Product) -> Product:
         """The sum."""
-        return Product(*map(operator.add, self.limbs, other.limbs))
+        return Product((*map(operator.add, self.limbs, other.limbs),))
 
     def __sub__(self, other: Product) -> Product:
         """The difference."""
-        return Product(*map(operator.sub, self.limbs, other.limbs))
+        return Product((*map(operator.sub, self.limbs, other.limbs),))
 
     def sum(self) -> Product:
         """The sum over rows."""
-        return Product(*(limb.sum() for limb in self.limbs))
+        return Product(tuple(limb.sum() for limb in self.limbs))
 
     def carried(self) -> Product:
         """The same number, with a low limb below 2^60: sums of up to 2^67 such numbers fit."""
@@ -46,7 +47,7 @@ class Product:
             return self
         high, low = self.limbs
         carry = low // _LIMB
-        return Product(high + carry, low - carry * _LIMB)
+        return Product((high + carry, low - carry * _LIMB))
 
     def columns(self, name: str) -> dict[str, pl.Expr]:
         """The expressions to compute, by column name."""
@@ -54,7 +55,7 @@ class Product:
 
     def from_columns(self, name: str, column: Callable[[str], pl.Expr]) -> Product:
         """The same number, read from its computed `columns`."""
-        return Product(*map(column, self.columns(name)))
+        return Product((*map(column, self.columns(name)),))
 
     def to_float(self) -> pl.Expr:
         """The nearest float. With two limbs: the nearest of number / 2^60, or its neighbour."""
@@ -92,13 +93,11 @@ class Numbers:
 
     def failures(self, total: pl.Expr) -> list[Failure]:
         """The condition that a total is too large, with its message."""
-        message = message_of(
-            "the rows add up to at least ",
-            total,
+        end = (
             f", more than {_MOST} (2^63 - 1), the most that is counted exactly; make the weights "
-            "smaller, or cast them to Float64",
+            "smaller, or cast them to Float64"
         )
-        return [Failure(total > _MOST, message)]
+        return [Failure(total > _MOST, ("the rows add up to at least ", total, end))]
 
     def unit(self, total: pl.Expr) -> pl.Expr:  # noqa: ARG002
         """The unit of the weights of a slice, from their total: one number per slice."""
@@ -114,7 +113,7 @@ class Numbers:
 
     def product(self, a: pl.Expr, b: pl.Expr) -> Product:
         """Multiply two numbers of units. Each is at most the total of a slice."""
-        return Product(a * b)
+        return Product((a * b,))
 
 
 class Floats(Numbers):
@@ -145,7 +144,7 @@ class Floats(Numbers):
         return high * self._GRID, left_out * self._GRID + rest.sum()
 
     def failures(self, total: pl.Expr) -> list[Failure]:
-        message = message_of("the weights add up to ", total, "; make them smaller")
+        message = ("the weights add up to ", total, "; make them smaller")
         return [Failure(~total.is_finite(), message)]
 
     def unit(self, total: pl.Expr) -> pl.Expr:
@@ -164,7 +163,7 @@ class Floats(Numbers):
         a_high, b_high = a // _LIMB, b // _LIMB
         a_low, b_low = a - a_high * _LIMB, b - b_high * _LIMB
         low = a_high * b_low + a_low * b_high + a_low * b_low // _LIMB
-        return Product(a_high * b_high, low)
+        return Product((a_high * b_high, low))
 
 
 def numbers(dtype: pl.DataType) -> Numbers:
@@ -180,7 +179,7 @@ def count_where(condition: pl.Expr) -> pl.Expr:
 def weight_failures(least: pl.Expr, total: pl.Expr, name: str) -> list[Failure]:
     """The condition that a weight is negative or not finite, from the least weight and the sum."""
     negative = least < 0
-    message = message_of(
+    message = (
         f"weight '{name}' has or adds up to ",
         pl.when(negative).then(least).otherwise(total),
         ": weights must be finite and not negative; filter or fix these rows",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Role
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._counts.sliced_log import CLASS, PRED, OfRow
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, check_score, one_column
@@ -18,8 +18,10 @@ from polars_mcc._frame.labels import as_compared, common_dtype
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.roles import Roles
 
+SCORE = f"{PRED}score"
+"""The column of the one score, made of a score per class."""
 NEEDED = "needed:"
-"""Begins the columns of the labels or scores that a row needs besides."""
+"""Begins the other kind of columns, if a row needs both a label and a score."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,8 @@ class Sides:
 
     roles: Roles
     columns: Mapping[str, NamedColumns]
-    """The columns of the log: `gold`; after `pred:`, the label or score of each model; `baseline`;
-    after `needed:`, the scores that labelled rows need besides, or the labels of scored rows."""
+    """By side: `gold`; `pred:`, the label or score of each model; `baseline`, if it is a column;
+    `needed:`, the other kind of column, if a row needs both a label and a score."""
     baseline: str | None
     """The name of the model that others are compared with."""
     has_models: bool
@@ -40,18 +42,20 @@ class Sides:
     pred_dtype: pl.DataType
     of_row: OfRow | None
 
-    def selected(self) -> Iterator[pl.Expr]:
-        """The sides as columns of a frame."""
-        for name, columns in self.columns.items():
-            if name in {PRED, NEEDED}:
-                yield from (as_expr(column).name.prefix(name) for column in columns.given)
-            elif name == "gold" and self.is_of_scores:
-                yield _is_positive(self.roles).alias(name)
-            else:
-                yield columns.expr.alias(name)
+    def selected(self, frame: pl.LazyFrame, others: Iterable[pl.Expr]) -> pl.LazyFrame:
+        """Select the sides beside other columns, with equal values equal.
 
-    def compared(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """The selected sides, so that equal values are equal, and a row is scored or has a null."""
+        A row that is not scored has a null.
+        """
+        columns = [*others]
+        for side, named in self.columns.items():
+            if side in {PRED, NEEDED}:
+                columns += [as_expr(column).name.prefix(side) for column in named.given]
+            elif side == "gold" and self.is_of_scores:
+                columns.append(_is_positive(self.roles).alias(side))
+            else:
+                columns.append(named.expr.alias(side))
+        frame = frame.select(columns)
         models, needed = self.columns[PRED], self.columns.get(NEEDED)
         sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
         for side in ["baseline"] if self.is_of_scores else ["gold", "baseline"]:
@@ -85,9 +89,9 @@ def sides_of(
         log: The log. Its own columns are already checked.
         role: "pred" takes the predicted labels of the models. "score" takes their scores; gold
             then says whether a row is positive.
-        several: Whether a row may have several labels, in lists, or several scores: if the log has
-            a score per class, and no `of_row`, a row per class, which the column `CLASS` names.
-        of_row: If the log has a score per class: makes one score of all scores of a row.
+        several: Whether a row may have several labels, in lists, or a score per class. Without
+            `of_row`, a row with a score per class becomes a row per class, named by `CLASS`.
+        of_row: Makes one score of the scores of a row, if the log has a score per class.
         both: Whether a row needs both a predicted label and a score to be scored.
         baseline: The model that other models are compared with: the name of a model, or a column.
     """
@@ -96,7 +100,7 @@ def sides_of(
     asked = (role, other) if both else (role,)
     of_role = {"pred": roles.preds, "score": roles.scores}
     models, needed = of_role[role], of_role[other]
-    missing = [one for one in asked if of_role[one] is None]
+    missing = [name for name in asked if of_role[name] is None]
     if models is None or missing:
         raise ValueError(_no_side(missing[0]))
     columns = {"gold": roles.gold, PRED: models}
@@ -104,22 +108,21 @@ def sides_of(
         _check_both(roles)
         columns[NEEDED] = needed
     model = None if baseline is None else model_named(baseline, models)
-    others = [*models.dtypes.items()]
+    of_models = [*models.dtypes.items()]
     if baseline is not None and model is None:
         columns["baseline"] = column = one_column(roles.schema, baseline, "baseline")
-        roles.check_columns(column, "baseline")
-        others += column.dtypes.items()
-    labelled = [*roles.gold.dtypes.items(), *others]
+        of_models += column.dtypes.items()
+    labelled = [*roles.gold.dtypes.items(), *of_models]
     if role == "score":
         common_dtype(labelled[:1])  # raises for lists
-        for name, dtype in others:
+        for name, dtype in of_models:
             check_score(name, dtype)
-        dtypes = {dtype for _, dtype in others}
+        dtypes = {dtype for _, dtype in of_models}
         is_exact = len(dtypes) == 1 or all(dtype.is_integer() for dtype in dtypes)
         # One score is computed of the scores of all classes.
         is_float = bool(roles.score_labels) or not is_exact
         labels: pl.DataType = pl.Boolean()
-        preds = pl.Float64() if is_float else common_dtype(others)
+        preds = pl.Float64() if is_float else common_dtype(of_models)
         if roles.score_labels and of_row is None and not several:
             msg = (
                 "this log has a score per class, and here one score is needed: ask for one class, "
@@ -203,9 +206,9 @@ def _check_both(roles: Roles) -> None:
 def _with_both(
     frame: pl.LazyFrame, models: NamedColumns, needed: NamedColumns, roles: Roles
 ) -> pl.LazyFrame:
-    """Drop the label or score of a row whose other one is missing.
+    """Make a label null if the score of its row is missing, or a score if the label is.
 
-    A score per class is there if all of them are.
+    A score per class is missing if one of the scores is.
     """
     are_there = [
         as_compared(pl.col(NEEDED + name), name, dtype, dtype).is_not_null()  # NaN is missing.
@@ -230,23 +233,22 @@ def _of_classes(
     names, gold = [PRED + name for name in models.names], pl.col("gold")
     scores = [pl.col(name).cast(pl.Float64) for name in names]
     are_gold = [gold == pl.lit(label, roles.label_dtype) for label in roles.score_labels]
-    message = message_of(
-        "gold label ",
-        gold,
+    end = (
         f" has no score: the scores are of {', '.join(map(repr, roles.score_labels))}; add its "
-        "score, or filter the rows with this label",
+        "score, or filter the rows with this label"
     )
+    message = ("gold label ", gold, end)
     known = unless(gold, Failure(~pl.any_horizontal(are_gold), message))
     is_whole = pl.all_horizontal(pl.col("gold", *names).is_not_null())
-    frame = frame.with_columns(*(pl.when(is_whole).then(one) for one in scores), gold=known)
-    score = f"{PRED}score"
+    scores = [pl.when(is_whole).then(score) for score in scores]
+    frame = frame.with_columns(*scores, gold=known)
     if of_row is not None:
-        is_positive, one = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
-        others = [name for name in names if name != score]
-        return frame.with_columns(one.alias(score), gold=is_positive).drop(others)
+        is_positive, score = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
+        left = [name for name in names if name != SCORE]
+        return frame.with_columns(score.alias(SCORE), gold=is_positive).drop(left)
     # The column of a class may be called `score` too.
     each = frame.unpivot(names, index=~cs.by_name(names), variable_name=CLASS)
-    each = each.rename({"value": score})
+    each = each.rename({"value": SCORE})
     is_positive = pl.any_horizontal(
         (pl.col(CLASS) == name) & is_gold for name, is_gold in zip(names, are_gold, strict=True)
     )

@@ -25,7 +25,7 @@ def with_hashes(log: SlicedLog) -> SlicedLog:
     """Replace text labels by their hashes; null stays null."""
     if log.label_dtype != pl.String or log.is_multilabel:
         return log
-    columns = ["gold", *(PRED + name for name in log.models), *({"baseline"} & {*log.splits})]
+    columns = ["gold", *(PRED + name for name in log.models), *({"baseline"} & {*log.pair_splits})]
     frame = log.frame.with_columns(hash_of(pl.col(name)) for name in columns)
     hash_dtype = pl.UInt64()
     return replace(

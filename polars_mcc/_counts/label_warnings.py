@@ -19,7 +19,7 @@ from polars_mcc._base.message_parts import Words, of_error, quoted, said
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import hash_of, hashed
-from polars_mcc._counts.labels_seen import Seen, is_watched
+from polars_mcc._counts.labels_seen import SEEN, Seen
 from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import is_text, listed
@@ -44,11 +44,13 @@ def heard() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PredictionLogWarning)
         yield sentences
-    for one in caught:
-        if isinstance(one.message, PredictionLogWarning):
-            sentences.append(of_error(one.message))
+    for warning in caught:
+        if isinstance(warning.message, PredictionLogWarning):
+            sentences.append(of_error(warning.message))
         else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class LogLabels:
     described: Described[Any]
     """The log as the user described it, if `log` has its counts."""
     computed: Collection[str] = ()
-    """Columns that are called by their SQL."""
+    """Columns whose name is their code in SQL."""
 
     @classmethod
     def of(
@@ -104,36 +106,30 @@ class LogLabels:
             for name, dtype in side.dtypes.items() if side is not None else ():
                 yield name, code_of(named.get(name), self.computed), dtype, flag
 
-    def meet(self, pred: pl.Expr) -> pl.Expr:
-        """Whether a row has a label that is gold and predicted."""
-        if not self.log.roles.is_multilabel:
-            return self.gold == pred
-        return self.gold.list.set_intersection(pred).list.drop_nulls().list.len() > 0
-
     def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
         """Whether a row has a label on one side."""
         return side.list.contains(label) if self.log.roles.is_multilabel else side == label
 
     def labels(self, *sides: pl.Expr, of: pl.Series | None = None) -> pl.Series:
         """The labels that occur on some sides, sorted; `of`: only those with these hashes."""
-        each = (side.explode() if self.log.roles.is_multilabel else side for side in sides)
-        found = pl.concat(self.frame.select(side.alias("label")) for side in each)
+        plain = (side.explode() if self.log.roles.is_multilabel else side for side in sides)
+        labels = pl.concat(self.frame.select(label=side) for side in plain)
         if of is not None:
-            found = found.filter(hash_of(pl.col("label").cast(pl.String)).is_in(of.implode()))
-        return found.unique().drop_nulls().sort("label").collect()["label"]
+            labels = labels.filter(hash_of(pl.col("label").cast(pl.String)).is_in(of.implode()))
+        return labels.unique().drop_nulls().sort("label").collect()["label"]
 
     def rows_of(self, labels: Sequence[str]) -> list[dict[str, float]]:
         """How many rows have each of these labels, on each side."""
-        rows = (self._counted(labels, label=side) for side in self.each)
-        return [dict(found.iter_rows()) for found in pl.collect_all(rows)]
+        of_sides = (self._counted(labels, label=side) for side in self.each)
+        return [dict(counts.iter_rows()) for counts in pl.collect_all(of_sides)]
 
     def pairs_of(self, labels: Sequence[str], pred: pl.Expr) -> dict[tuple[str, str], float]:
         """How many rows have each pair of a gold and a predicted label."""
-        found = self._counted(labels, gold=self.gold, pred=pred).collect()
-        return {(gold, label): n for gold, label, n in found.iter_rows()}
+        counts = self._counted(labels, gold=self.gold, pred=pred).collect()
+        return {(gold, label): n for gold, label, n in counts.iter_rows()}
 
     def _counted(self, labels: Sequence[str], **sides: pl.Expr) -> pl.LazyFrame:
-        """How many rows have labels of these on some sides. A list of labels has several."""
+        """Count rows by their labels on some sides: these labels, and each label of a list."""
         weight = pl.col("weight") if self.log.roles.is_frequency else pl.lit(1)
         rows = self.frame.select(n=weight, **sides)
         if self.log.roles.is_multilabel:
@@ -144,7 +140,7 @@ class LogLabels:
         return rows.group_by(*sides).agg(pl.sum("n")).sort(*sides)
 
     def is_seen(self, condition: pl.Expr) -> bool:
-        """Whether a condition is true for some row. Rows are read up to the first one."""
+        """Whether a condition is true for some row. Reading stops at the first such row."""
         if self.first.select(condition.any()).item():
             return True
         return self.frame.filter(condition).head(1).collect().height > 0
@@ -161,10 +157,10 @@ def remarks(
         of_two_classes: Whether the scores need two gold classes, as MCC does.
     """
     if seen is not None and seen.is_sound:
-        yield from nearly_met(sides, seen)
+        yield from spelled_alike(sides, seen)
         return
-    yield from never_met(sides)
-    yield from nearly_met(sides, seen)
+    yield from no_shared_label(sides)
+    yield from spelled_alike(sides, seen)
     without = [*no_positive(sides)]
     yield from without
     if of_two_classes and not without:
@@ -172,11 +168,11 @@ def remarks(
 
 
 def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | None], None]:
-    """What warns of a lazy log when its answer is collected.
+    """A function that warns about the labels of a lazy log, for when its answer is collected.
 
-    It is silent if the labels are watched: whoever asked for them makes the remarks.
+    It does nothing while somebody takes the labels (`seen`): they warn themselves.
     """
-    if is_watched() or not isinstance(log.frame, pl.LazyFrame):
+    if SEEN.get() is not None or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
     return lambda seen: warn_of(remarks(LogLabels.of(log), seen, of_two_classes=of_two_classes))
 
@@ -192,15 +188,20 @@ def warn_of(sentences: Iterable[str]) -> None:
         warnings.warn(sentence, PredictionLogWarning, stacklevel=level)
 
 
-def never_met(sides: LogLabels) -> Iterator[str]:
+def no_shared_label(sides: LogLabels) -> Iterator[str]:
     """A sentence for each model whose predicted labels are never gold labels."""
-    gold_name = sides.log.roles.gold.name
-    if sides.log.roles.label_dtype == pl.Boolean:  # It has no other spelling.
+    roles, gold = sides.log.roles, sides.gold
+    if roles.label_dtype == pl.Boolean:  # It has no other spelling.
         return
     for name, pred in sides.preds.items():
-        if sides.is_seen(sides.meet(pred)):
+        shared = gold.list.set_intersection(pred).list.drop_nulls()
+        if sides.is_seen(shared.list.len() > 0 if roles.is_multilabel else gold == pred):
             continue
-        gold_labels, pred_labels = sides.labels(sides.gold), sides.labels(pred)
+        gold_name, gold_labels, pred_labels = (
+            roles.gold.name,
+            sides.labels(gold),
+            sides.labels(pred),
+        )
         is_shared = pl.concat([gold_labels, pred_labels]).is_duplicated().any()
         if is_shared or gold_labels.is_empty() or pred_labels.is_empty():
             continue
@@ -216,8 +217,8 @@ def no_positive(sides: LogLabels) -> Iterator[str]:
     roles = sides.log.roles
     if roles.positive is None:
         return
-    present = (sides.has(one, roles.positive) for one in (sides.gold, *sides.preds.values()))
-    if not any(map(sides.is_seen, present)):
+    are_positive = (sides.has(side, roles.positive) for side in sides.each)
+    if not any(map(sides.is_seen, are_positive)):
         label, columns = roles.positive_label, quoted(roles.label_columns)
         labels = labels_of(sides)
         known = f"; the labels are {labels}" if labels else ""
@@ -230,8 +231,8 @@ def one_class(sides: LogLabels) -> Iterator[str]:
         return
     preds = [pred.is_not_null() for pred in sides.preds.values()]
     is_scored = pl.all_horizontal(sides.gold.is_not_null(), pl.any_horizontal(preds or True))
-    known = sides.frame.filter(is_scored).select(sides.gold).head(1).collect().to_series()
-    label = next(iter(known), None)
+    first = sides.frame.filter(is_scored).select(sides.gold).head(1).collect().to_series()
+    label = next(iter(first), None)
     is_other = sides.gold != pl.lit(label, sides.log.roles.label_dtype)
     if label is None or sides.is_seen(is_scored & is_other):
         return
@@ -239,11 +240,10 @@ def one_class(sides: LogLabels) -> Iterator[str]:
     yield f"all labels of '{name}' are {label!r}: with one gold class, MCC and its kin are 0/0"
 
 
-def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
+def spelled_alike(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
     """A sentence if labels differ only in spelling, such as "Yes" and "yes".
 
-    All rows are read only for a counted label that none of the first rows has, and if labels are
-    alike.
+    All rows are read only if the first rows lack a counted label, or if labels are alike.
     """
     roles = sides.log.roles
     if not is_text(roles.label_dtype):
@@ -262,11 +262,11 @@ def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
             continue
         best = max(
             group,
-            key=lambda one: (
-                one in declared,
-                sum(one in of_side for of_side in rows),
-                one in rows[0],  # It is gold.
-                sum(of_side.get(one, 0) for of_side in rows),
+            key=lambda label: (
+                label in declared,
+                sum(label in of_side for of_side in rows),
+                label in rows[0],  # It is gold.
+                sum(of_side.get(label, 0) for of_side in rows),
             ),
         )
         chosen.update({label: best for label in group if label != best})
@@ -275,7 +275,7 @@ def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
             Spelled(*column, {label: of_side[label] for label in of_side if label in chosen})
             for column, of_side in zip(sides.columns, rows, strict=True)
         ]
-        names = quoted(dict.fromkeys(one.name for one in columns))
+        names = quoted(dict.fromkeys(column.name for column in columns))
         so = "each spelling is a class of its own; if they are one class"
         yield remark(f"labels of {names}", so, columns, chosen, texts=labels, kept=declared)
 
@@ -303,54 +303,55 @@ def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
     """The labels that occur in a log, as text."""
     hashes = None if seen is None else seen.hashes
     if hashes is None:  # Not all rows are read for a remark.
-        some = replace(sides, frame=sides.frame.head(_NEXT))
-        return some.labels(*sides.each).cast(pl.String).to_list()
+        first_rows = replace(sides, frame=sides.frame.head(_NEXT))
+        return first_rows.labels(*sides.each).cast(pl.String).to_list()
     if len(hashes) > _MOST:
         return []
     is_list = sides.log.roles.is_multilabel
-    each = (side.explode() if is_list else side for side in sides.each)
-    texts = (side.cast(pl.String).unique().drop_nulls().implode() for side in each)
-    first = sides.first.select(pl.concat_list(*texts)).to_series()
-    found = first.explode(empty_as_null=False).unique()
+    plain = (side.explode() if is_list else side for side in sides.each)
+    of_sides = (side.cast(pl.String).unique().drop_nulls().implode() for side in plain)
+    in_first = sides.first.select(pl.concat_list(*of_sides)).to_series()
+    texts = in_first.explode(empty_as_null=False).unique()
     for rows in (sides.frame.head(_NEXT), sides.frame):
-        missing = hashes.filter(~hashes.is_in(hashed(found).implode()))
+        missing = hashes.filter(~hashes.is_in(hashed(texts).implode()))
         if missing.is_empty():
             break
-        more = replace(sides, frame=rows).labels(*sides.each, of=missing)
-        found.extend(more.cast(pl.String))
-    return found.to_list()
+        labels = replace(sides, frame=rows).labels(*sides.each, of=missing)
+        texts.extend(labels.cast(pl.String))
+    return texts.to_list()
 
 
 def _confused(
     sides: LogLabels, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
 ) -> Iterator[list[str]]:
-    """The spellings that no model tells apart.
+    """Groups of spellings that no model tells apart.
 
-    A model tells two apart if both are gold, and it predicts each at least twice as often as the
-    other where it is gold. If it does so for most pairs that it predicts, all of them are classes.
+    A model tells two spellings apart if, where either is gold, it predicts that one more than twice
+    as often as the other. A model that tells most of its pairs apart tells all of them apart.
     """
     of_gold, *of_preds = rows
     pairs = [pair for group in groups for pair in combinations(group, 2)]
     apart = set()
     for pred, of_pred in zip(sides.preds.values(), of_preds, strict=True):
         n = sides.pairs_of([*chain(*groups)], pred)
-        both = [pair for pair in pairs if all(one in of_gold and one in of_pred for one in pair)]
-        known = [
+        on_both_sides = of_gold.keys() & of_pred.keys()
+        predicted = [pair for pair in pairs if on_both_sides.issuperset(pair)]
+        told_apart = [
             (a, b)
-            for a, b in both
+            for a, b in predicted
             if n.get((a, a), 0) > 2 * n.get((a, b), 0) and n.get((b, b), 0) > 2 * n.get((b, a), 0)
         ]
-        apart |= {*(both if 2 * len(known) > len(both) else known)}
+        apart |= {*(predicted if 2 * len(told_apart) > len(predicted) else told_apart)}
     for group in groups:
         left = [*group]
         while left:
-            found = [left.pop(0)]
-            for one in found:  # It grows.
-                near = [other for other in left if tuple(sorted((one, other))) not in apart]
+            spellings = [left.pop(0)]
+            for label in spellings:  # The list grows.
+                near = [other for other in left if tuple(sorted((label, other))) not in apart]
                 left = [other for other in left if other not in near]
-                found += near
-            if len(found) > 1:
-                yield found
+                spellings += near
+            if len(spellings) > 1:
+                yield spellings
 
 
 def _nearest(gold: pl.Series, pred: pl.Series) -> str:

@@ -13,7 +13,7 @@ from polars_mcc._counts.label_hashes import hashed
 from polars_mcc._counts.sliced_log import MODEL, SlicedLog
 from polars_mcc._frame.labels import is_text
 
-_SIDES = ("gold", "pred", "baseline", "label")
+_COLUMNS = ("gold", "pred", "baseline", "label")
 
 
 @dataclass
@@ -43,11 +43,12 @@ class Seen:
 
     def look(self, log: SlicedLog, counts: pl.DataFrame) -> pl.DataFrame:
         """Take the labels of counts, and return the counts."""
-        if _is_of_text(log):
-            sides = (counts[name] for name in _SIDES if name in counts.columns)
-            plain = (one.explode() if isinstance(one.dtype, pl.List) else one for one in sides)
-            each = (one.unique().drop_nulls().rename("label") for one in plain)
-            self.parts += [one if log.with_text is not None else hashed(one) for one in each]
+        is_hashed = log.with_text is not None
+        for column in (counts[name] for name in _COLUMNS if name in counts.columns):
+            labels = column.explode() if isinstance(column.dtype, pl.List) else column
+            if is_hashed or is_text(labels.dtype):
+                distinct = labels.unique().drop_nulls().rename("label")
+                self.parts.append(distinct if is_hashed else hashed(distinct))
         return counts
 
     @property
@@ -56,33 +57,24 @@ class Seen:
         return pl.concat(self.parts).unique() if self.parts else None
 
 
-_SEEN: ContextVar[Seen | None] = ContextVar("seen", default=None)
+SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
+"""Where the labels go, while somebody asks for them."""
 
 
 @contextmanager
 def seen() -> Iterator[Seen]:
-    """Take the labels of all queries that are made meanwhile, once they are collected."""
-    found = _SEEN.get() or Seen()
-    token = _SEEN.set(found)
+    """Take the labels of all counts that are made inside of `with`."""
+    labels = SEEN.get() or Seen()
+    token = SEEN.set(labels)
     try:
-        yield found
+        yield labels
     finally:
-        _SEEN.reset(token)
-
-
-def is_watched() -> bool:
-    """Whether somebody asks for the labels."""
-    return _SEEN.get() is not None
+        SEEN.reset(token)
 
 
 def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
-    """Counts whose labels are taken, if somebody asks for them: then they are collected first."""
-    asked = _SEEN.get()
-    if asked is None or not _is_of_text(log):
+    """If somebody asks for labels, collect the counts at once and take theirs."""
+    labels = SEEN.get()
+    if labels is None or not (log.with_text is not None or is_text(log.label_dtype)):
         return counts
-    return asked.look(log, counts.collect()).lazy()
-
-
-def _is_of_text(log: SlicedLog) -> bool:
-    is_hashed = log.with_text is not None
-    return not log.is_of_scores and (is_hashed or is_text(log.label_dtype))
+    return labels.look(log, counts.collect()).lazy()

@@ -26,7 +26,7 @@ def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
 
     `n` is the rows that one row of counts stands for, and `n_null` the rows without a weight. A row
     with a null list, or with a null in a list, is scored only if null is a label. The result has
-    the columns of `classes.py`, and `row_n` in the row of the null label. `row_n` is the number of
+    the columns of `classes_of`, and `row_n` in the row of the null label. `row_n` is the number of
     scored rows.
     """
     gold, pred = (pl.col(side).cast(pl.List(log.label_dtype)) for side in ("gold", "pred"))

@@ -63,11 +63,6 @@ def joint(log: SlicedLog) -> pl.LazyFrame:
     )
 
 
-_WORTH, _WORTH_ONE = 2**23, 2**16
-"""The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
-takes as long as codes save on 8 MB: about 16 million rows of short text."""
-
-
 @dataclass
 class Reading:
     """A progress bar of rows that are counted by codes."""
@@ -79,32 +74,20 @@ class Reading:
 
 
 READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
-"""Whom to tell, while a query is made."""
-
-
-def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
-    """The files behind these columns.
-
-    None if the log has weights or a plan for a cluster, or if the files are small.
-    """
-    if log.is_portable or log.weight_name is not None:
-        return None
-    scan = scan_of(log.frame if log.with_text is None else log.with_text, columns)
-    is_worth_it = scan and scan.size >= _WORTH and _WORTH_ONE * len(scan.paths) <= scan.size
-    return scan if is_worth_it else None
+"""The bar to report to, while a query is made."""
 
 
 def by_codes(
     log: SlicedLog, plain: pl.LazyFrame, count: Callable[[Scan], pl.DataFrame]
 ) -> pl.LazyFrame:
-    """The counts of a plain plan; counted by codes where the rows are text in local files.
+    """Count by codes where rows are text in local files, else by the plain plan.
 
     Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
     """
-    if log.is_multilabel or log.windows is not None or "slices" in log.splits.values():
+    if log.is_multilabel or log.windows is not None or log.slice_splits:
         return plain
     columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
-    scan = scan_worth_reading(log, [*columns, *log.pair_splits])
+    scan = scan_of(log, [*columns, *log.pair_splits])
     kinds = [] if scan is None else scan.dtypes.dtypes()
     is_text_most = sum(map(is_text, kinds)) > kinds.count(pl.Boolean())
     if scan is None or not is_text_most or not scan.is_suited():
@@ -128,7 +111,7 @@ def by_codes(
 
 
 def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
-    """Count rows with the same keys and labels of all models: the labels keep their columns."""
+    """Count equal rows by codes: see `joint`."""
     job = tuple(KEY + key for key in log.keys), ("gold", *(PRED + name for name in log.models))
     [(counts, _)] = _counted(log, scan, [job], classes_suffice=False)
     return counts
@@ -137,7 +120,7 @@ def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
 def pairs_and_classes(
     log: SlicedLog, scan: Scan, *, classes_suffice: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Count the pairs of each slice. If classes are enough: the classes, where pairs are many."""
+    """Count the pairs of each slice by codes. If classes suffice, many pairs become classes."""
     sets = log.sets or {"": log.keys}
     slices = [(name, model) for name in sets for model in log.models]
     jobs = [
@@ -147,11 +130,11 @@ def pairs_and_classes(
     counts = _counted(log, scan, jobs, classes_suffice=classes_suffice)
     of_slices: tuple[list[pl.DataFrame], ...] = ([], [])
     for (name, model), frames in zip(slices, counts, strict=True):
-        given = {SET: pl.lit(name, log.set_names)} if log.sets else {}
-        given |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
-        for some, frame in zip(of_slices, frames, strict=True):
-            some.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))
-    pairs, classes = (pl.concat(some, how="diagonal") for some in of_slices)
+        named = {SET: pl.lit(name, log.set_dtype)} if log.sets else {}
+        named |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
+        for of_kind, frame in zip(of_slices, frames, strict=True):
+            of_kind.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**named))
+    pairs, classes = (pl.concat(of_kind, how="diagonal") for of_kind in of_slices)
     # Rows have no weight, so none is null, and counts are in units of 1.
     return pairs.with_columns(n_null=pl.lit(0, pl.Int64)), classes.with_columns(unit=pl.lit(1.0))
 
@@ -190,13 +173,13 @@ def _counted(
 
 
 def rows_of(log: SlicedLog) -> int:
-    """How many rows a log has, by Polars: of Parquet files, it reads the footers."""
+    """How many rows Polars finds in a log. Of Parquet files it reads only the footers."""
     rows: int = log.frame.select(pl.len()).collect().item()
     return rows
 
 
 def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:
-    """Raise unless counts and files have the same number of rows, for each value of a folder."""
+    """Raise unless counts and files have equally many rows, for each value of the folders."""
     folders = [name for name in of_files.columns if name != "n"]
     n = pl.sum_horizontal(pl.col("^(n|gold_n|null_n)$"))
     parts = [frame.select(*folders, n=n) for frame in counts]

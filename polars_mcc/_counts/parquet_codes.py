@@ -1,4 +1,4 @@
-"""Count rows of local Parquet files by the codes of their columns: values ↔ integers, one place.
+"""Count rows of local Parquet files by the codes of their columns, in place of values.
 
 Each row group is decoded to codes (see `parquet_files.py`), and `numpy.bincount` counts their
 combinations, in threads. Dictionaries differ by row group, so the counted cells are translated to
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.parquet_files import Codes, Found, RowGroup, Scan, Unsuited
+from polars_mcc._counts.parquet_files import Codes, ColumnChunk, RowGroup, Scan, Unsuited
 from polars_mcc._frame.labels import is_text
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Values:
         """How many codes there are."""
         return len(self._codes)
 
-    def of(self, found: Found) -> Codes:
+    def of(self, column: ColumnChunk) -> Codes:
         """The code in the log of each code of a row group."""
-        values = found.values
+        values = column.values
         for seen, codes in self._seen:  # Row groups often have the same dictionary.
             if type(seen) is type(values) and seen == values:
                 return codes
@@ -86,12 +86,12 @@ def combined(
     dtype: Any = np.int32,  # noqa: ANN401 - of NumPy
 ) -> Codes:
     """Several codes of each row as one integer. The last code varies fastest."""
-    code: Any = rows[0].astype(dtype)
-    for one, size in zip(rows[1:], sizes[1:], strict=True):
-        code *= size
-        code += one
-    found: Codes = code
-    return found
+    number: Any = rows[0].astype(dtype)
+    for code, size in zip(rows[1:], sizes[1:], strict=True):
+        number *= size
+        number += code
+    combination: Codes = number
+    return combination
 
 
 _SIDES = ("gold_n", "pred_n", "hit_n", "null_n")
@@ -108,8 +108,8 @@ def count(
 ) -> tuple[list[tuple[pl.DataFrame, pl.DataFrame]], list[int]]:
     """For each job: the pairs that were counted, and the classes of rows with too many pairs.
 
-    A frame has a row per combination that occurs, with a code per column. Beside them: how many
-    rows each file has, by its footer.
+    A frame has a row per combination that occurs, with a code per column. The second result is
+    the number of rows of each file, from its footer.
 
     Args:
         scan: The files.
@@ -127,8 +127,8 @@ def count(
         if not row_group.rows:
             return row_group
         nonlocal n_cells, n_rows
-        found, n_all = row_group.read(), 0
-        maps = {name: values[name].of(one) for name, one in found.items()}
+        read, n_all = row_group.read(), 0
+        maps = {name: values[name].of(column) for name, column in read.items()}
         none = -1 if nulls_are_labels else values["gold"].of_null
         for place, (keys, sides) in enumerate(jobs):
             names = (*keys, *sides)
@@ -147,14 +147,14 @@ def count(
             cells: Any
             if are_many:
                 tables, cells = classes[place], tuple(map(slice, shape))
-                counts = _by_class([maps[name][found[name].codes] for name in names], shape, none)
+                counts = _by_class([maps[name][read[name].codes] for name in names], shape, none)
             else:  # By the codes of the row group: few cells are translated faster than rows.
                 tables, cells = pairs[place], np.ix_(*(maps[name] for name in names))
-                codes = combined([found[name].codes for name in names], sizes)
+                codes = combined([read[name].codes for name in names], sizes)
                 counts = {"n": _table(codes, sizes)}
             with lock:
                 for name, rows in counts.items():
-                    tables[name] = _grown(tables[name], [len(values[one]) for one in columns])
+                    tables[name] = _grown(tables[name], [len(values[of]) for of in columns])
                     tables[name][cells] += rows
         return row_group
 
@@ -193,8 +193,8 @@ def _table(code: Codes, shape: Sequence[int]) -> Table:
 
 def _grown(table: Table, shape: Sequence[int]) -> Table:
     """A table with room for so many codes on each axis."""
-    more = [(0, need - has) for need, has in zip(shape, table.shape, strict=True)]
-    return np.pad(table, more) if any(of_axis for _, of_axis in more) else table
+    added = [(0, need - has) for need, has in zip(shape, table.shape, strict=True)]
+    return np.pad(table, added) if any(of_axis for _, of_axis in added) else table
 
 
 def _frame(columns: Sequence[str], tables: Mapping[str, Table]) -> pl.DataFrame:
@@ -211,16 +211,16 @@ def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, 
     import pyarrow as pa  # noqa: PLC0415 - only if files are read
 
     def read(group: RowGroup) -> Mapping[str, Codes]:
-        found = group.read()
-        new = {name: values[name].of(one) for name, one in found.items()}
+        columns = group.read()
+        maps = {name: values[name].of(column) for name, column in columns.items()}
         return {
-            name: new[name].astype(np.min_scalar_type(len(values[name])))[one.codes]
-            for name, one in found.items()
+            name: maps[name].astype(np.min_scalar_type(len(values[name])))[column.codes]
+            for name, column in columns.items()
         }
 
-    found = [*in_threads(read, scan)]
+    of_groups = [*in_threads(read, scan)]
     pa.default_memory_pool().release_unused()  # PyArrow keeps the memory of decoding.
-    return found
+    return of_groups
 
 
 def in_threads(work: Callable[[RowGroup], T], scan: Scan) -> Iterator[T]:
@@ -234,7 +234,7 @@ def in_threads(work: Callable[[RowGroup], T], scan: Scan) -> Iterator[T]:
             waiting.append(pool.submit(work, group))
             if len(waiting) > 2 * threads:
                 yield waiting.popleft().result()
-        yield from (one.result() for one in waiting)
+        yield from (job.result() for job in waiting)
     except pa.ArrowException as error:
         raise Unsuited(str(error)) from error
     finally:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.unstable_polars import ParquetScan, parquet_scan
+from polars_mcc._base.unstable_polars import parquet_scan
+from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.labels import is_text
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Codes: TypeAlias = "npt.NDArray[np.integer[Any]]"
+
+_WORTH, _WORTH_ONE = 2**23, 2**16
+"""The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
+takes as long as codes save on 8 MB: about 16 million rows of short text."""
 
 _ROWS = 2**12  # least rows of a row group, on average
 _SPAN = 2**12  # most values of a column of integers in a row group
@@ -41,8 +46,8 @@ FAILURES = (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError)
 """What reading by codes may raise. If the plain plan fails too, its error is one of Polars."""
 
 
-class Found(NamedTuple):
-    """A column of a row group: the code of each row, and the value of each code."""
+class ColumnChunk(NamedTuple):
+    """A column in one row group: the code of each row, and the value of each code."""
 
     codes: Codes
     values: Any
@@ -89,28 +94,28 @@ class Scan:
         for place, path in enumerate(self.paths):
             try:
                 with pq.ParquetFile(path, **options) as file:
-                    schema, known = file.schema_arrow, file.metadata
+                    schema, footer = file.schema_arrow, file.metadata
             except KeyError as error:  # The file has no such column.
                 raise Unsuited(path) from error
             self._check(schema)
             # As the file was written: `read_dictionary` makes all text alike.
-            fields = {field.name: field for field in known.schema.to_arrow_schema()}
+            fields = {field.name: field for field in footer.schema.to_arrow_schema()}
             first = first or fields
             names = self.in_files if self.may_differ else {**first, **fields}
             need(all(_is_alike(first.get(name), fields.get(name)) for name in names))
-            groups = known.num_row_groups
-            need(groups <= 1 or known.num_rows >= _ROWS * groups)
-            paths = [known.schema.column(n).path for n in range(known.num_columns)]
+            groups = footer.num_row_groups
+            need(groups <= 1 or footer.num_rows >= _ROWS * groups)
+            paths = [footer.schema.column(n).path for n in range(footer.num_columns)]
             for number in range(groups):
-                group = known.row_group(number)
+                group = footer.row_group(number)
                 for n, name in enumerate(paths):
                     if name in self.in_files:
                         need((_has_few_texts if name in texts else _are_near)(group.column(n)))
-                opened = partial(pq.ParquetFile, path, metadata=known, **options)
+                opened = partial(pq.ParquetFile, path, metadata=footer, **options)
                 yield RowGroup(self, opened, place, number, group.num_rows)
 
     def is_suited(self) -> bool:
-        """Whether codes may serve, by the footer of the first file."""
+        """Whether the footer of the first file allows counting by codes."""
         try:
             next(self.row_groups(), None)
         except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
@@ -127,24 +132,24 @@ class Scan:
             need(holds_text if is_text(dtype) else kind == _ARROW.get(dtype))
 
 
-def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
+def _is_alike(field: pa.Field | None, other: pa.Field | None) -> bool:
     """Whether two files have the same column. The metadata have the categories of an Enum."""
-    if one is None or other is None:
+    if field is None or other is None:
         return False
-    return bool(one.equals(other, check_metadata=True))
+    return bool(field.equals(other, check_metadata=True))
 
 
 def _has_few_texts(column: pa.ColumnChunkMetaData) -> bool:
-    """Whether the dictionary of a column is small, by the footer: else reading it is in vain."""
+    """Whether a column has a small dictionary, as its footer says. A large one costs too much."""
     start = column.dictionary_page_offset
     size = 0 if start is None else column.data_page_offset - start
     return bool(size <= _BYTES * max(column.num_values, 2**12))
 
 
 def _are_near(column: pa.ColumnChunkMetaData) -> bool:
-    """Whether integers are near each other, if the footer has their least and their largest."""
-    known = column.statistics
-    ends = (known.min, known.max) if known is not None and known.has_min_max else ()
+    """Whether integers are near each other, as far as the footer has their least and largest."""
+    stats = column.statistics
+    ends = (stats.min, stats.max) if stats is not None and stats.has_min_max else ()
     return not ends or not isinstance(ends[0], int) or bool(ends[1] - ends[0] < _SPAN)
 
 
@@ -153,26 +158,26 @@ class RowGroup(NamedTuple):
 
     scan: Scan
     opened: Callable[[], Any]
-    """Opens the file: a reader is not made for several threads."""
+    """Opens the file again: a reader cannot be shared by threads."""
     place: int
     """The place of the file."""
     group: int
     rows: int
 
-    def read(self) -> Mapping[str, Found]:
+    def read(self) -> Mapping[str, ColumnChunk]:
         """The columns of the plan."""
         import numpy as np  # noqa: PLC0415 - only if files are read
 
         scan = self.scan
         with self.opened() as file:
             table = file.read_row_group(self.group, columns=[*scan.in_files], use_threads=False)
-        read = {column: _found(table.column(column)) for column in scan.in_files}
-        found = {name: read[column] for name, column in scan.columns.items() if column in read}
-        for one in scan.folders.slice(self.place, 1):
-            as_text = is_text(one.dtype)
-            value = one.cast(pl.String) if as_text else one.to_physical().cast(pl.Int128)
-            found[one.name] = Found(np.zeros(self.rows, np.int8), value.to_list())
-        return found
+        in_file = {column: _decoded(table.column(column)) for column in scan.in_files}
+        columns = {name: in_file[own] for name, own in scan.columns.items() if own in in_file}
+        for folder in scan.folders.slice(self.place, 1):
+            as_text = is_text(folder.dtype)
+            value = folder.cast(pl.String) if as_text else folder.to_physical().cast(pl.Int128)
+            columns[folder.name] = ColumnChunk(np.zeros(self.rows, np.int8), value.to_list())
+        return columns
 
 
 _ARROW: Mapping[pl.DataType, str] = {
@@ -183,7 +188,7 @@ _ARROW: Mapping[pl.DataType, str] = {
 }
 
 
-def _found(column: pa.ChunkedArray) -> Found:
+def _decoded(column: pa.ChunkedArray) -> ColumnChunk:
     """The codes of a column: those of its dictionary, or the distance from the least integer."""
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     kind = str(array.type)
@@ -192,37 +197,45 @@ def _found(column: pa.ChunkedArray) -> Found:
         codes, values = pl.Series(array.indices), array.dictionary
     else:
         numbers = pl.Series(array).to_physical()
-        least, most = numbers.min(), numbers.max()
+        least, largest = numbers.min(), numbers.max()
         codes, values = numbers.cast(pl.Int16, wrap_numerical=True), range(0)
-        if isinstance(least, int) and isinstance(most, int):  # Else all values are null.
-            need(most - least < _SPAN)
+        if isinstance(least, int) and isinstance(largest, int):  # Else all values are null.
+            need(largest - least < _SPAN)
             # Rows and their least value wrap to 16 bits alike, and distances below 2^12 stay.
             codes = codes - ((least + 2**15) % 2**16 - 2**15)
-            values = range(least, most + 1)
+            values = range(least, largest + 1)
     # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
     if not codes.null_count():
-        return Found(codes.to_numpy(), values)
+        return ColumnChunk(codes.to_numpy(), values)
     listed = values if isinstance(values, range) else values.to_pylist()
-    return Found(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
+    return ColumnChunk(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
 
 
-def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
-    """The files and columns behind these columns of a plan; None if it reads anything else."""
+def scan_of(log: SlicedLog, names: Sequence[str]) -> Scan | None:
+    """The files behind these columns of a log.
+
+    None if the log reads anything else; if it has weights, or a plan for a cluster; or if the files
+    are small.
+    """
+    if log.is_portable or log.weight_name is not None:
+        return None
+    frame = log.frame if log.with_text is None else log.with_text
     try:
-        found = parquet_scan(frame, names)
-        return found and _scan_of(found, frame.collect_schema(), names)
+        plan = parquet_scan(frame, names)
+        if plan is None:
+            return None
+        schema, in_folders = frame.collect_schema(), plan.folders.schema
+        dtypes = pl.Schema({name: schema[name] for name in names})
+        size = sum(Path(path).stat().st_size for path in plan.paths)
     except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
         return None
-
-
-def _scan_of(found: ParquetScan, dtypes: pl.Schema, names: Sequence[str]) -> Scan:
-    paths, columns, given, may_differ = found
-    for name, column in columns.items():
-        need(is_text(dtypes[name]) or dtypes[name] in _ARROW)
-        need(column not in given or given[column].dtype == dtypes[name])
-    of_columns = pl.Schema({name: dtypes[name] for name in names})
-    size = sum(Path(path).stat().st_size for path in paths)
-    return Scan(paths, columns, of_columns, given, may_differ, size)
+    have_codes = all(
+        (is_text(dtype) or dtype in _ARROW) and in_folders.get(plan.columns[name], dtype) == dtype
+        for name, dtype in dtypes.items()
+    )
+    if not have_codes or size < max(_WORTH, _WORTH_ONE * len(plan.paths)):
+        return None
+    return Scan(plan.paths, plan.columns, dtypes, plan.folders, plan.may_differ, size)
 
 
 def need(holds: object) -> None:

@@ -8,8 +8,8 @@ rows: 1 in a log of rows, `n` in a counts table. The log of another engine arriv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -33,19 +33,16 @@ CLASS = "polars_mcc:class"
 OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, pl.Expr]]
 """From whether each class is gold, and its score: whether a row is positive, and its one score."""
 
-Split: TypeAlias = Literal["slices", "pairs"]
-"""What a column splits: slices, or only the pairs of a slice."""
-
 KEY = "key:"
 PRED = "pred:"
 MODEL = "model:"
 
 
 def computed(name: str) -> pl.Expr:
-    """A column as a computed value, for `Grouping.in_order`.
+    """A column whose minimum and maximum are right in `Grouping.in_order`.
 
-    In a descending order, Polars (2.1) takes the first or last value of a sorted column for its
-    minimum or maximum; of a computed value, the right one.
+    In a descending order, Polars (2.1) confuses the minimum and maximum of a plain column that it
+    knows to be sorted. It does not know this of a computed value.
     """
     is_any = pl.col(name).is_null().is_not_null()
     return pl.when(is_any).then(pl.col(name))
@@ -53,7 +50,7 @@ def computed(name: str) -> pl.Expr:
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """How a row is scored: what its labels are, which rows have none, and what 0/0 is."""
+    """How rows are scored: the dtypes of labels, what a null label means, and what 0/0 is."""
 
     label_dtype: pl.DataType
     pred_dtype: pl.DataType
@@ -89,9 +86,10 @@ class Grouping:
     sets: Mapping[str, KeySet] | None = None
     """The sets of keys, by name, if there are several. The key of a window is in each."""
     windows: Windows | None = None
-    splits: Mapping[str, Split] = field(default_factory=dict)
-    """Further columns to group by, and what each splits: the slices, such as a period or a bin;
-    or only the pairs of a slice, such as the cluster or the label of the baseline."""
+    slice_splits: tuple[str, ...] = ()
+    """Further columns that split slices, such as a period or a bin."""
+    pair_splits: tuple[str, ...] = ()
+    """Columns that split only the pairs of a slice, such as the cluster or the baseline's label."""
     is_long: bool = False
     """Whether the answer names a slice in words, without a column per key."""
 
@@ -108,36 +106,26 @@ class Grouping:
         keys; whether a window is complete; and the model, if there are several.
         """
         names = {} if self.sets is None else {SET: SET}
-        names |= {name: name for name, split in self.splits.items() if split == "slices"}
+        names |= {name: name for name in self.slice_splits}
         names |= {KEY + key: key for key in self.keys}
         names |= {} if self.windows is None else {COMPLETE: COMPLETE}
         return names | ({MODEL: "model"} if self.has_models else {})
 
-    @property
-    def pair_splits(self) -> list[str]:
-        """The columns that pairs have besides their slice and labels."""
-        return [name for name, split in self.splits.items() if split == "pairs"]
-
     def split_by(self, *columns: str) -> Self:
         """The same log, whose slices are split by columns: of its pairs, or new ones."""
-        of_slices: dict[str, Split] = dict.fromkeys(columns, "slices")
-        return replace(self, splits={**self.splits, **of_slices}, has_total=False)
-
-    def with_pairs_of(self, *columns: str) -> Self:
-        """The same log, whose pairs are split by these columns alone."""
-        of_pairs: dict[str, Split] = dict.fromkeys(columns, "pairs")
-        of_slices = {name: split for name, split in self.splits.items() if split == "slices"}
-        return replace(self, splits={**of_slices, **of_pairs})
+        of_slices = (*self.slice_splits, *columns)
+        of_pairs = tuple(name for name in self.pair_splits if name not in columns)
+        return replace(self, slice_splits=of_slices, pair_splits=of_pairs, has_total=False)
 
     @property
-    def set_names(self) -> pl.Enum:
+    def set_dtype(self) -> pl.Enum:
         """The dtype of the set of keys: an Enum, in the order that the user gave."""
         return pl.Enum([*(self.sets or ())])
 
     @property
     def has_clusters(self) -> bool:
         """Whether rows are in clusters."""
-        return "cluster" in self.splits
+        return "cluster" in self.pair_splits
 
     @property
     def model_dtype(self) -> pl.Enum:
@@ -182,16 +170,16 @@ class Grouping:
         frame: pl.LazyFrame,
         columns: Sequence[str],
         sums: Mapping[str, pl.Expr],
-        **others: pl.Expr,
+        **in_any_order: pl.Expr,
     ) -> pl.LazyFrame:
-        """Aggregate by slice: `sums` in an order of the rows, `others` in any.
+        """Aggregate by slice: `sums` in an order of the rows, the rest in any.
 
-        A minimum or maximum of a column must be one of the others: see `computed`.
+        A minimum or maximum of a column must be `in_any_order`: see `computed`.
         """
         in_order = self.in_order(*columns)
         rows = frame.with_columns(in_order(sum_).alias(name) for name, sum_ in sums.items())
         # All rows of a slice have the same sums.
-        return self.per_slice(rows, **{name: pl.col(name).max() for name in sums}, **others)
+        return self.per_slice(rows, **{name: pl.col(name).max() for name in sums}, **in_any_order)
 
     def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
         """Join `slices`, a row per slice, to the rows of each slice."""
@@ -209,7 +197,7 @@ class Grouping:
         """Add an empty class to the total slice, so that the slice exists without rows."""
         if not self.has_total or not self.slice:
             return classes
-        total = [] if self.sets is None else [pl.lit(TOTAL, self.set_names).alias(SET)]
+        total = [] if self.sets is None else [pl.lit(TOTAL, self.set_dtype).alias(SET)]
         nothing = self._models.select(*total, *([MODEL] if self.has_models else []))
         return pl.concat([classes, nothing], how="diagonal")
 

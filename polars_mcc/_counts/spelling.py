@@ -34,7 +34,8 @@ _SPACES = re.compile(r"(?<!\d) | (?!\d)")
 def _unicode_form(text: str) -> str:
     """Compose characters; 10² stays apart from 102. Invisible characters go."""
     composed = unicodedata.normalize("NFKC", _POWERS.sub("^", text))
-    return "".join(one for one in composed if unicodedata.category(one) != "Cf" and one != "\ufe0f")
+    visible = (sign for sign in composed if unicodedata.category(sign) != "Cf")
+    return "".join(visible).replace("\ufe0f", "")
 
 
 def _without_marks(text: str) -> str:
@@ -63,8 +64,8 @@ def _spelled(text: str, kinds: Iterable[str]) -> str:
 
 def _normal(text: str) -> str:
     """What all spellings of a text have in common."""
-    found = _spelled(text, _STEPS)
-    return found if any(map(str.isalnum, found)) else _unicode_form(text).strip()
+    normal = _spelled(text, _STEPS)
+    return normal if any(map(str.isalnum, normal)) else _unicode_form(text).strip()
 
 
 def alike(texts: Iterable[str]) -> list[list[str]]:
@@ -76,15 +77,14 @@ def alike(texts: Iterable[str]) -> list[list[str]]:
 
 
 def _kinds(changes: Iterable[tuple[str, str]]) -> str:
-    """In what pairs of spellings differ, in words."""
-    found: set[str] = set()
-    for one, other in changes:
-        every = (itertools.combinations(_STEPS, number) for number in range(1, len(_STEPS) + 1))
-        for kinds in itertools.chain(*every):
-            if _spelled(one, kinds) == _spelled(other, kinds):
-                found.update(kinds)
-                break
-    *first, last = (kind for kind in reversed(_STEPS) if kind in found)
+    """What the two spellings of each pair differ in, in words."""
+    sizes = range(1, len(_STEPS) + 1)
+    fewest_first = [kinds for size in sizes for kinds in itertools.combinations(_STEPS, size)]
+    needed: set[str] = set()
+    for old, new in changes:
+        enough = (kinds for kinds in fewest_first if _spelled(old, kinds) == _spelled(new, kinds))
+        needed.update(next(enough, ()))
+    *first, last = (kind for kind in reversed(_STEPS) if kind in needed)
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -102,17 +102,17 @@ class Spelled:
 
     def in_words(self, chosen: Mapping[str, str]) -> str:
         """Each spelling with its number of rows, and the spelling that replaces it."""
-        more = f" and {len(self.rows) - _SHOWN} more" if len(self.rows) > _SHOWN else ""
-        each: dict[str, list[str]] = {}
+        left_out = f" and {len(self.rows) - _SHOWN} more" if len(self.rows) > _SHOWN else ""
+        replaced: dict[str, list[str]] = {}
         for text, n in [*self.rows.items()][:_SHOWN]:
-            each.setdefault(chosen[text], []).append(f"{text!r} ({_in_rows(n)})")
-        replaced = (f"{' and '.join(some)} beside {text!r}" for text, some in each.items())
-        return f"'{self.name}' has {', '.join(replaced)}{more}"
+            replaced.setdefault(chosen[text], []).append(f"{text!r} ({_in_rows(n)})")
+        listed = (f"{' and '.join(olds)} beside {new!r}" for new, olds in replaced.items())
+        return f"'{self.name}' has {', '.join(listed)}{left_out}"
 
     def mended(self, function: Words | None, chosen: Mapping[str, str]) -> Words:
-        """The column with one spelling: by a function, or with the spellings that are chosen.
+        """The column with one spelling: by a function, or by replacing spellings one by one.
 
-        A column that has these needs no code of Polars; a command repeats it.
+        A column without spellings to replace needs no code; a command still has to name it.
         """
         is_list = isinstance(self.dtype, (pl.List, pl.Array))
         code = "pl.element()" if is_list else str(self.code)
@@ -168,19 +168,19 @@ def remark(
         texts: All texts of the columns.
         kept: The texts that must stay as they are.
     """
-    changed = [one for one in columns if one.rows]
-    found = "; ".join(one.in_words(chosen) for one in changed)
+    changed = [column for column in columns if column.rows]
+    spellings = "; ".join(column.in_words(chosen) for column in changed)
     function = None
-    if sum(len(one.rows) for one in changed) > _FEW:
+    if sum(len(column.rows) for column in changed) > _FEW:
         function = _function(chosen, texts, kept)
-    flags = {one.flag for one in (changed if function is None else columns)}
-    mended = [one.mended(function, chosen) for one in columns if one.flag in flags]
-    typed = [one.in_shell for one in mended]
+    flags = {column.flag for column in (changed if function is None else columns)}
+    mended = [column.mended(function, chosen) for column in columns if column.flag in flags]
+    typed = [code.in_shell for code in mended]
     way_out = Words(
         f"use {' and '.join(filter(None, mended))}",
         f"use {' '.join(typed)}" if all(typed) else "mend the column in the log",
     )
-    return said(f"{what} differ only in {_kinds(chosen.items())}: {found}; {so}, ", way_out)
+    return said(f"{what} differ only in {_kinds(chosen.items())}: {spellings}; {so}, ", way_out)
 
 
 _FUNCTIONS = {
@@ -193,14 +193,14 @@ _FUNCTIONS = {
 def _function(
     chosen: Mapping[str, str], texts: Sequence[str], kept: Iterable[object]
 ) -> Words | None:
-    """The functions of Polars that make the spellings one, and no other texts; None: no such."""
+    """Functions of Polars that make the spellings equal, and only them. None: they do not exist."""
     kinds = _kinds(chosen.items())
     code, sql, made = "", "{}", pl.Series(texts, dtype=pl.String)
     for kind, function in _FUNCTIONS.items():
         if kind in kinds:
             code, sql = code + function, function.in_shell.format(sql)
-            one = {"Unicode form": made.str.normalize("NFKC"), "spaces": made.str.strip_chars()}
-            made = one.get(kind, made.str.to_lowercase())
+            step = {"Unicode form": made.str.normalize("NFKC"), "spaces": made.str.strip_chars()}
+            made = step.get(kind, made.str.to_lowercase())
     of_text = dict(zip(texts, made, strict=True))
     are_one = all(of_text[old] == of_text[new] for old, new in chosen.items())
     are_others = made.n_unique() == len(of_text) - len(chosen)

@@ -122,8 +122,8 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
     try:
         return log.select(map(as_expr, columns)).collect_schema()
     except pl.exceptions.DuplicateError as error:
-        each = (log.select(as_expr(one)) for one in columns)
-        names = [name for one in each for name in one.collect_schema()]
+        alone = (log.select(as_expr(column)).collect_schema() for column in columns)
+        names = [name for schema in alone for name in schema]
         twice = next(name for place, name in enumerate(names) if name in names[:place])
         how = Words(".alias(...)", "AS")
         msg = said(f"two {role} columns have the same name '{twice}'; rename one with ", how)
@@ -146,12 +146,12 @@ def check_score(name: str, dtype: pl.DataType) -> None:
 
 def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:
     """The columns of the frame that these columns are computed from, each once."""
-    found: dict[str, None] = {}
+    each: dict[str, None] = {}
     for column in columns:
         names = [column] if isinstance(column, str) else column.meta.root_names()
         is_by_name = bool(names) and all(name in schema for name in names)
-        found |= dict.fromkeys(names if is_by_name else resolved(schema, [column], "column"))
-    return list(found)
+        each |= dict.fromkeys(names if is_by_name else resolved(schema, [column], "column"))
+    return list(each)
 
 
 def as_expr(column: IntoColumn) -> pl.Expr:

@@ -154,11 +154,12 @@ class Engine:
             return Weighed(counts, pl.col(_ROWS), weight.name, number, sums)
         total = pl.col(_HIGH).cast(pl.Int128) * _LIMB + pl.col(_LOW)
         # The sum of the low limbs passes 64 bits: it takes 2^32 equal rows.
-        wrapped = pl.lit(
+        message = (
             f"the sum of weight '{weight.name}' passes 2^63 - 1, the largest exact count; make the "
             "weights smaller, or cast them to Float64"
         )
-        whole = unless(total, Failure((total < 0) & (pl.col(_LEAST) >= 0), wrapped))
+        is_wrapped = (total < 0) & (pl.col(_LEAST) >= 0)
+        whole = unless(total, Failure(is_wrapped, [message]))
         return Weighed(counts, whole, weight.name, pl.Int128(), sums)
 
 
@@ -169,11 +170,11 @@ def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
     if isinstance(dtype, nw.Duration) and dtype.time_unit == "s":
         return pl.Duration("ms")
     try:
-        [found] = nw.Schema({"": dtype}).to_polars().values()
-        pl.Series(dtype=found)  # A time zone may be unknown.
+        [in_polars] = nw.Schema({"": dtype}).to_polars().values()
+        pl.Series(dtype=in_polars)  # A time zone may be unknown.
     except (pl.exceptions.PolarsError, TypeError, ValueError):
         return pl.Unknown()
-    return found
+    return in_polars
 
 
 def _asked(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
@@ -183,5 +184,5 @@ def _asked(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFram
 
 def _collected(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
     eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
-    found = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
-    return found.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
+    counts = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
+    return counts.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, as_sql_text, cast, column, option, said
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
@@ -71,7 +71,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         self.problem = f"labels cannot be compared: {listed_dtypes}"
         # Text stays as it is, and a float may be a score.
         other, self.dtype = sorted(
-            dtypes, key=lambda one: 0 if is_text(one) else 1 + one.is_float()
+            dtypes, key=lambda dtype: 0 if is_text(dtype) else 1 + dtype.is_float()
         )
         if self.dtype == columns[0][1] and self.dtype.is_float():  # Gold is no score.
             other, self.dtype = self.dtype, other
@@ -118,7 +118,9 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         if not self.is_of_text:
             return said(f"{self.problem}; ", advice)
         shown = [
-            f"'{one}' has {listed(self.known[one])}" for one in self.codes if self.known.get(one)
+            f"'{name}' has {listed(labels)}"
+            for name in self.codes
+            if (labels := self.known.get(name))
         ]
         return said("; ".join([self.problem, *shown]), "; ", self._with_mapping(advice))
 
@@ -146,21 +148,21 @@ class LabelsDiffer(pl.exceptions.SchemaError):
 
     def _mapping(self, name: str, pairs: Mapping[object, Sequence[object]]) -> Words:
         """The code that replaces the labels of a column; the user fills in what is not known."""
-        filled = {label: found[0] if len(found) == 1 else None for label, found in pairs.items()}
-        some = [*filled.items()][:_SHOWN]
-        more = ["…"] if len(filled) > _SHOWN else []
-        each = [f"{old!r}: {'…' if new is None else repr(new)}" for old, new in some]
+        filled = {old: news[0] if len(news) == 1 else None for old, news in pairs.items()}
+        shown = [*filled.items()][:_SHOWN]
+        left_out = ["…"] if len(filled) > _SHOWN else []
+        each = [f"{old!r}: {'…' if new is None else repr(new)}" for old, new in shown]
         blank = "…" if name == self.name and self.is_word else "'…'"
         cases = (
             f"WHEN {_in_sql(old)} THEN {blank if new is None else _in_sql(new)}"
-            for old, new in some
+            for old, new in shown
         )
-        replace = f".replace_strict({{{', '.join([*each, *more])}}})"
+        replace = f".replace_strict({{{', '.join([*each, *left_out])}}})"
         code = self.codes[name]
         python = (
             f"{code}.list.eval(pl.element(){replace})" if self.are_lists else f"{code}{replace}"
         )
-        return Words(python, f"CASE {code.in_shell} {' '.join([*cases, *more])} END")
+        return Words(python, f"CASE {code.in_shell} {' '.join([*cases, *left_out])} END")
 
     def __str__(self) -> str:
         """The message in Python."""
@@ -180,8 +182,8 @@ def _in_sql(label: object) -> str:
 
 def listed(labels: Sequence[object] | pl.Series) -> str:
     """Labels for a message, the first ten."""
-    more = ["…"] if len(labels) > _SHOWN else []
-    return ", ".join([*map(repr, labels[:_SHOWN]), *more])
+    left_out = ["…"] if len(labels) > _SHOWN else []
+    return ", ".join([*map(repr, labels[:_SHOWN]), *left_out])
 
 
 def _of_integers(dtypes: Sequence[pl.DataType]) -> pl.DataType:
@@ -218,7 +220,7 @@ def as_compared(label: pl.Expr, name: str, dtype: pl.DataType, common: pl.DataTy
 
 def _failure(label: pl.Expr, name: str, is_other: pl.Expr, why: str) -> Failure:
     shown = pl.when(is_other).then(label)
-    return Failure(is_other, message_of(f"'{name}' has the label ", shown, f", {why}"))
+    return Failure(is_other, (f"'{name}' has the label ", shown, f", {why}"))
 
 
 def dtype_of_labels(columns: Labelled) -> pl.DataType:

@@ -22,10 +22,10 @@ P = ParamSpec("P")
 LogT = TypeVar("LogT", bound="Described[Any]")
 
 
-def _takes_what(
+def _with_options_of(
     _: Callable[Concatenate[Any, Any, P], None],
 ) -> Callable[[Callable[..., LogT]], Callable[Concatenate[LogT, P], LogT]]:
-    """Give a method the parameters of a constructor, without the frame. All have to be named."""
+    """Copy the signature of `__init__` to a method, without the frame; reject unnamed options."""
 
     def typed(method: Callable[..., LogT]) -> Callable[Concatenate[LogT, P], LogT]:
         @wraps(method)
@@ -140,7 +140,7 @@ class Described(Generic[FrameT]):
         """The columns and options, resolved against the schema. Verbs use it."""
         return roles_of(self.frame, self._given)
 
-    @_takes_what(__init__)
+    @_with_options_of(__init__)
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""
         known = GivenRoles._fields

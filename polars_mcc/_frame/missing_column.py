@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -57,10 +56,10 @@ def did_you_mean(name: str, known: Iterable[str], shown: str = "'{}'") -> str:
 
 def no_column(name: str, schema: pl.Schema, needed: str = "") -> str:
     """Say that a column is missing, and list the nearest names: ten at most."""
-    known = [one for one in schema if not one.startswith("polars_mcc:")]
+    known = [column for column in schema if not column.startswith("polars_mcc:")]
     nearest = _nearest(name, known)[:10]
-    listed = sorted(known, key=lambda one: one not in nearest)
-    return f"no column '{name}'{needed}{did_you_mean(name, known)} {_those(listed)}"
+    listed = sorted(known, key=lambda column: column not in nearest)
+    return f"no column '{name}'{needed}{did_you_mean(name, known)} {_columns_in_words(listed)}"
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
@@ -76,7 +75,7 @@ def _likeness(name: str, other: str) -> float:
     return max(ratio, 0.6) if is_part else ratio
 
 
-def _those(names: Collection[str]) -> str:
+def _columns_in_words(names: Collection[str]) -> str:
     return f"The columns are {few(names)}." if names else "There are no columns."
 
 
@@ -89,7 +88,7 @@ def missing_column(name: str, schema: pl.Schema, role: str) -> MissingColumn:
     if _DEFAULT_NAMES.get(role) != name:
         problem = no_column(name, schema, f" for {role}")
         return MissingColumn(problem, role, schema, is_default=False)
-    columns = _those(schema)
+    columns = _columns_in_words(schema)
     if len(schema) > 10 and (labels := possible(schema)[:10]):
         columns = (
             f"Columns that may be labels, by name and dtype, are {quoted(labels)}, and "
@@ -126,9 +125,11 @@ def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
 
     A role without a likely column has "...". `pred` is a list if several columns look alike.
     """
-    given = [known[role] for role in _COLUMNS if role in known]
-    each = itertools.chain(*(one if isinstance(one, (list, tuple)) else [one] for one in given))
-    taken = {one for one in each if isinstance(one, str)}
+    taken: set[str] = set()
+    for role in _COLUMNS:
+        columns = known.get(role)
+        listed = columns if isinstance(columns, (list, tuple)) else [columns]
+        taken.update(column for column in listed if isinstance(column, str))
     free = [name for name in schema if name not in taken]
     golds, preds = _golds(free), _preds(free)
     first = next(iter(golds), _UNKNOWN)
@@ -159,14 +160,14 @@ def _golds(names: Sequence[str]) -> list[str]:
 def _preds(names: Sequence[str]) -> list[str]:
     """The names that look like predictions: those with the surest words that occur."""
     surest_gold = _with_words(names, _GOLD[0])  # such as "expected_output"
-    preds = next((found for words in _PRED if (found := _with_words(names, words))), [])
+    preds = next(filter(None, (_with_words(names, words) for words in _PRED)), [])
     return [name for name in preds if name not in surest_gold]
 
 
 def _with_words(names: Sequence[str], wanted: set[str]) -> list[str]:
     """The names with one of the wanted words. Names that end in a wanted word come first."""
-    found = [name for name in names if wanted.intersection(_words(name))]
-    return sorted(found, key=lambda name: [*_words(name)][-1] not in wanted)
+    having = [name for name in names if wanted.intersection(_words(name))]
+    return sorted(having, key=lambda name: [*_words(name)][-1] not in wanted)
 
 
 def _words(name: str) -> Iterator[str]:

@@ -65,10 +65,10 @@ class InMemory(Engine):
     def _places(self) -> Mapping[str, Sequence[int]]:
         """The places of each column, by its name as text: a name may be there twice."""
         is_table = isinstance(self.frame, pa.Table)
-        found = defaultdict[str, list[int]](list)
+        places = defaultdict[str, list[int]](list)
         for place, name in enumerate(self.frame.column_names if is_table else self.frame.columns):
-            found[str(name)].append(place)
-        return found
+            places[str(name)].append(place)
+        return places
 
     def _column(self, place: int) -> Any:  # noqa: ANN401 - of either library
         is_table = isinstance(self.frame, pa.Table)
@@ -80,8 +80,8 @@ class InMemory(Engine):
         places = [place for column in columns for place in self._places[column]]
         if isinstance(self.frame, pa.Table):
             return Engine(nw.from_native(self.frame.select(places))).count(columns, name)
-        some = self.frame.iloc[:, places].set_axis([*columns], axis=1)
-        return Engine(nw.from_native(some)).count(columns, name)
+        named = self.frame.iloc[:, places].set_axis([*columns], axis=1)
+        return Engine(nw.from_native(named)).count(columns, name)
 
     def counted(
         self, columns: Iterable[IntoColumn], weight: NamedColumns | None, *, is_frequency: bool
@@ -119,10 +119,10 @@ class InMemory(Engine):
         [place] = self._places[name]
         dtype = self.schema[name]
         try:
-            found = _converted(self._column(place))
-            if found.dtype == dtype or isinstance(dtype, _OF_TEXT):
-                return found.cast(dtype)
-            why = f"some values are {found.dtype}"
+            values = _converted(self._column(place))
+            if values.dtype == dtype or isinstance(dtype, _OF_TEXT):
+                return values.cast(dtype)
+            why = f"some values are {values.dtype}"
         except _FAILURES as error:
             why = str(error).split("\n", 1)[0]
         msg = f"column '{name}' cannot be read as {dtype} ({why}): cast it in {self.name} first"
@@ -158,8 +158,8 @@ def _dtype(column: Any) -> pl.DataType:  # noqa: ANN401 - of either library
 def _of_objects(values: Any) -> pl.DataType:  # noqa: ANN401 - of pandas
     """The dtype of objects of one kind; else Object."""
     try:
-        found = _converted(values.iloc[:_SAMPLE]).dtype
-        return _converted(values).dtype if found.is_decimal() else found  # of the longest
+        dtype = _converted(values.iloc[:_SAMPLE]).dtype
+        return _converted(values).dtype if dtype.is_decimal() else dtype  # of the longest
     except _FAILURES:
         return pl.Object()
 
@@ -189,19 +189,19 @@ def _check_one_kind(values: Any) -> None:  # noqa: ANN401 - of pandas
     kind = import_module("pandas.api.types").infer_dtype(values, skipna=True)
     if kind in _PLAIN:
         return
-    known = values[values.notna()]
-    if kind == "date" and not any(isinstance(one, dt.datetime) for one in known):
+    times = values[values.notna()]
+    if kind == "date" and not any(isinstance(time, dt.datetime) for time in times):
         return
-    if kind == "datetime" and len({one.tzinfo for one in known}) == 1:
+    if kind == "datetime" and len({time.tzinfo for time in times}) == 1:
         return
     msg = f"its values are of kind {kind}"
     raise TypeError(msg)
 
 
 def _in_arrow(column: Any) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - of pandas
-    found = pa.array(column, from_pandas=True)
-    _of_arrow(found.type)
-    return found
+    array = pa.array(column, from_pandas=True)
+    _of_arrow(array.type)
+    return array
 
 
 def _of_arrow(dtype: pa.DataType) -> pl.DataType:

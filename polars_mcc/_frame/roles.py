@@ -107,19 +107,20 @@ class Roles:
         columns = {"pred": self.preds, "score": scores}
         return any((side := columns[role]) is not None and side.is_several for role in roles)
 
-    def weighed(self, columns: Iterable[IntoColumn]) -> Weighed:
-        """The log. From another engine: the counts of equal rows in these columns."""
+    def weighed(self, columns: Mapping[str, NamedColumns]) -> Weighed:
+        """The log. From another engine: the counts of equal rows in these columns, by their role.
+
+        Another engine does not compute Polars expressions: a TypeError says so.
+        """
         weight = self.weight
         if not isinstance(self.source, Frame):
-            return self.source.counted(columns, weight, is_frequency=self.is_frequency)
+            for role, named in columns.items():
+                self.source.check(named.given, role)
+            given = [column for named in columns.values() for column in named.given]
+            return self.source.counted(given, weight, is_frequency=self.is_frequency)
         if weight is None:
             return Weighed(self.source.lazy(), pl.lit(1, pl.Int64), None, pl.Int64())
         return Weighed(self.source.lazy(), weight.expr, weight.name, weight.dtype)
-
-    def check_columns(self, columns: NamedColumns, role: str) -> None:
-        """Raise a TypeError if another engine would have to compute a Polars expression."""
-        if not isinstance(self.source, Frame):
-            self.source.check(columns.given, role)
 
     def check_without(self, verb: str, reason: str, *options: str) -> None:
         """Raise a ValueError if the log has an option that a verb does not support."""
@@ -202,8 +203,9 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
         zero_division=given.zero_division,
         portable=given.portable,
     )
-    for role, named in columns.items():
-        roles.check_columns(named, role)
+    if not isinstance(source, Frame):
+        for role, named in columns.items():
+            source.check(named.given, role)
     return roles
 
 

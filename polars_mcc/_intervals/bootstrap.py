@@ -141,7 +141,7 @@ class Resampled:
 def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl.DataFrame:
     """Score each slice, with `_low`, `_high` and `_se` of each metric from replicates."""
     counted = pairs(log).collect()
-    plain = log.with_pairs_of()
+    plain = replace(log, pair_splits=())
     of_slices = merged(plain, counted.lazy())
     measured = measure(
         plain,
@@ -212,7 +212,7 @@ def _scored(
     steps: Iterable[Sequence[_Ints | None]],
 ) -> list[pl.DataFrame]:
     """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
-    alone = replace(log.whole, has_models=False, splits={}).split_by(_SLICE, _DRAW)
+    alone = replace(log.whole, has_models=False, slice_splits=(_SLICE, _DRAW), pair_splits=())
     wide, names = alone.numbers.wide, [metric.name for metric in options.metrics]
     needs_pairs = any(metric.needs_pairs for metric in options.metrics)
     rows_of = Resampled.as_pairs if needs_pairs else Resampled.as_classes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -47,8 +47,8 @@ def estimate(
     """
     pairs = counts.lazy()
     if log.pair_splits:
-        pairs = merged(log.with_pairs_of(), pairs).collect().lazy()
-    order = sorted(log.slice, key=lambda name: name not in log.splits)
+        pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
+    order = sorted(log.slice, key=lambda name: name not in log.slice_splits)
     scores = measure(
         log, of_pairs(log, pairs), options.metrics, pairs=pairs, positive=options.positive
     ).collect()

@@ -89,9 +89,9 @@ class Key:
         return True
 
     def settled(self, log: Described[Any], *, unread: bool) -> IntoKey:  # noqa: ARG002
-        """The same key, without what has to be read from the log first: most need no rows.
+        """The same key, after reading what depends on the rows, such as the cuts of bins.
 
-        `unread`: a key of the same name and dtype instead, for the schema of an answer.
+        `unread`: nothing is read; the key has only the right name and dtype.
         """
         return self
 
@@ -124,7 +124,7 @@ def word(example: str, *, of_one: bool = False) -> Callable[[F], F]:
 
 
 def settled(log: Described[Any], keys: Sequence[IntoKey], *, unread: bool = False) -> list[IntoKey]:
-    """The keys, without what has to be read from the log first: see `Key.settled`."""
+    """The keys, after reading what depends on the rows: see `Key.settled`."""
     return [key.settled(log, unread=unread) if isinstance(key, Key) else key for key in keys]
 
 
@@ -212,8 +212,8 @@ def twice(values: Iterable[T]) -> list[T]:
     return [value for value, times in Counter(values).items() if times > 1]
 
 
-def is_same(one: IntoColumn, other: IntoColumn) -> bool:
+def is_same(column: IntoColumn, other: IntoColumn) -> bool:
     """Whether two columns are the same name, or the same expression."""
-    if isinstance(one, pl.Expr) and isinstance(other, pl.Expr):
-        return one.meta.eq(other)
-    return isinstance(one, str) and isinstance(other, str) and one == other
+    if isinstance(column, pl.Expr) and isinstance(other, pl.Expr):
+        return column.meta.eq(other)
+    return isinstance(column, str) and isinstance(other, str) and column == other

@@ -29,8 +29,8 @@ FORMATS: Mapping[str, str] = {
 """How the start of a unit of the calendar is written. A week begins on Monday."""
 
 FEW = 3
-"""Numbers of at most `FEW` times as many values as bins are not cut, unless a user asks for it."""
-_FEW_TIMES = 60  # times of at most this many values are not cut, such as two months of days
+"""A search cuts numbers that have more than `FEW` times as many values as bins."""
+_FEW_TIMES = 60  # it cuts times with more values, such as two months of days
 _SAMPLED = 100_000  # rows of the sample for quantiles, about
 
 
@@ -57,8 +57,7 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         The quantiles are read from the log, by weight; of a log of more than 100,000 rows, from a
         sample. A lazy log is read for them when the answer is collected. So the names are not known
         before, and the key is String, with rows in the order of the bins. With numbers in `cuts`,
-        it is an Enum. A store needs numbers in
-        `cuts`. The log must be a Polars frame.
+        it is an Enum. A store needs numbers in `cuts`. The log must be a Polars frame.
 
     Raises:
         ValueError: The cuts do not rise, are not finite, or are none of the above.
@@ -132,9 +131,9 @@ class Bins(Key):
         return not isinstance(self.cuts, int)
 
     def settled(self, log: Described[Any], *, unread: bool) -> Bins | pl.Expr:
-        """The bins with their cuts: near the quantiles of the log, if there is a number of bins.
+        """Bins with known cuts. A number of bins is cut near the quantiles of the log.
 
-        Without the quantiles the names are not known: then bins are text.
+        `unread`: the names are not known without the quantiles, so the key is text.
         """
         column = self._checked(log.roles.schema)
         if not isinstance(log.roles.source, Frame):
@@ -171,7 +170,7 @@ class Cuts:
 
     @classmethod
     def of(cls, cuts: Iterable[Number], dtype: pl.DataType) -> Cuts:
-        """The cuts of a column as its dtype tells them apart, each once."""
+        """The cuts as numbers of the column's dtype, each once."""
         if dtype.is_integer():
             cuts = map(math.floor, cuts)
         elif dtype.is_float():
@@ -198,8 +197,9 @@ class Cuts:
 
     def bin_of(self, column: pl.Expr) -> pl.Expr:
         """The bin of each number; null for null."""
-        above = (is_above(column, self.dtype, end, or_at=False) for end in self.ends)
-        place = pl.sum_horizontal(pl.lit(0, pl.UInt32), *(one.cast(pl.UInt32) for one in above))
+        are_above = (is_above(column, self.dtype, end, or_at=False) for end in self.ends)
+        ends_below = (is_above_end.cast(pl.UInt32) for is_above_end in are_above)
+        place = pl.sum_horizontal(pl.lit(0, pl.UInt32), *ends_below)
         if self.dtype.is_float():
             place = pl.when(column.is_nan()).then(len(self.ends) + 1).otherwise(place)
         return pl.when(column.is_not_null()).then(place.cast(pl.UInt32))
@@ -211,7 +211,7 @@ class Cuts:
 
 
 def _name_of_time(time: pl.Expr, dtype: pl.DataType, unit: str) -> pl.Expr:
-    """The name of the hour, or of the days, of a time. Dates know no clocks that are set."""
+    """The name of the unit of a time. An hour that clocks repeat has its UTC offset in the name."""
     date = time.dt.date()
     if unit == "1q":
         return pl.format("{}-Q{}", date.dt.to_string("%Y"), date.dt.quarter())
@@ -247,8 +247,8 @@ def times_named(key: pl.Series) -> pl.Series | None:
     time = text.str.to_datetime("%Y-%m-%d %H:%M", strict=False)
     # The name of a key may be a pattern.
     parts = key.alias("key").str.extract_groups(_NAME_OF_TIME).struct.unnest()
-    found = parts.select(time).to_series().alias(key.name)
-    return found if found.null_count() == key.null_count() else None
+    times = parts.select(time).to_series().alias(key.name)
+    return times if times.null_count() == key.null_count() else None
 
 
 def _text(end: Number) -> str:
@@ -264,20 +264,20 @@ def cut_if_many(
     times = [name for name, dtype in schema.items() if is_calendar(dtype)]
     if not (numeric or times) or not isinstance(log.roles.source, Frame):
         return {}
-    found: dict[str, Bins] = {}
+    binned: dict[str, Bins] = {}
     if numeric:
         rows = _rows_of(log, [as_expr(columns[name]) for name in numeric])
-        ends = zip(numeric, cuts_of(rows, number, few=FEW * number), strict=True)
-        found |= {name: Bins(columns[name], one.ends) for name, one in ends if one.ends}
+        cuts = zip(numeric, cuts_of(rows, number, few=FEW * number), strict=True)
+        binned |= {name: Bins(columns[name], cut.ends) for name, cut in cuts if cut.ends}
     if times:
-        rows = log.roles.source.lazy()
-        each = [as_expr(columns[name]) for name in times]
-        many = _sampled(rows.select(one.alias(str(at)) for at, one in enumerate(each)))
-        spans = rows.select(span(one).alias(str(at)) for at, one in enumerate(each)).collect()
-        for name, values, days in zip(times, many.iter_columns(), spans.row(0), strict=True):
+        # By their places: a name may be a pattern.
+        of_times = {str(at): as_expr(columns[name]) for at, name in enumerate(times)}
+        rows = log.roles.source.lazy().select(**of_times)
+        spans = rows.select(span(pl.col(at)).alias(at) for at in of_times).collect()
+        for name, values, days in zip(times, _sampled(rows), spans.row(0), strict=True):
             if values.n_unique() > _FEW_TIMES:
-                found[name] = Bins(columns[name], unit_of(days))
-    return {name: found[name] for name in columns if name in found}
+                binned[name] = Bins(columns[name], unit_of(days))
+    return {name: binned[name] for name in columns if name in binned}
 
 
 def is_calendar(dtype: pl.DataType) -> bool:
@@ -317,7 +317,7 @@ def cuts_in(sample: pl.DataFrame, number: int, few: int = 0) -> list[Cuts]:
     The last column of the rows is the weight. There are no cuts if a column has `few` values.
     """
     *columns, (weight, _) = sample.schema.items()
-    found = []
+    cuts = []
     for name, dtype in columns:
         column = pl.col(name) if dtype.is_integer() else pl.col(name).cast(pl.Float64)
         is_number = column.is_not_null() if dtype.is_integer() else column.is_finite()
@@ -326,25 +326,25 @@ def cuts_in(sample: pl.DataFrame, number: int, few: int = 0) -> list[Cuts]:
         )
         is_few = values["value"].n_unique() <= few
         ends = [] if is_few else _rounded(_quantiles(values.sort("value"), number))
-        found.append(Cuts((*ends,), dtype))
-    return found
+        cuts.append(Cuts((*ends,), dtype))
+    return cuts
 
 
 def _sampled(rows: pl.LazyFrame) -> pl.DataFrame:
     """About `_SAMPLED` rows: a sample by hash, as every k-th row may be periodic."""
     number = rows.select(pl.len()).collect().item()
-    every = math.ceil(number / _SAMPLED)
-    is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0
-    return (rows.filter(is_sampled) if every > 1 else rows).collect()
+    step = math.ceil(number / _SAMPLED)
+    is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % step == 0
+    return (rows.filter(is_sampled) if step > 1 else rows).collect()
 
 
 def places_sampled(rows: int) -> pl.Series:
     """The places of about `_SAMPLED` of so many rows: all places, if these are few."""
-    every = max(math.ceil(rows / _SAMPLED), 1)
+    step = max(math.ceil(rows / _SAMPLED), 1)
     parts = [pl.Series(dtype=pl.UInt32)]
     for start in range(0, rows, _SAMPLED):  # A few at a time: a hash has 8 bytes.
         places = pl.int_range(start, min(start + _SAMPLED, rows), dtype=pl.UInt64, eager=True)
-        parts.append(places.filter(places.hash(1) % every == 0).cast(pl.UInt32))
+        parts.append(places.filter(places.hash(1) % step == 0).cast(pl.UInt32))
     return pl.concat(parts)
 
 

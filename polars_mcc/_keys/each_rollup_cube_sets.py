@@ -111,8 +111,8 @@ def sets(*columns: IntoKey | Sequence[IntoKey], total: bool = False) -> KeySets:
         ['a, b', 'b', '']
     """
     listed = (
-        tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else one
-        for one in columns
+        tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
+        for given in columns
     )
     return KeySets("sets", tuple(listed), total)
 
@@ -135,18 +135,18 @@ class KeySets(Key):
         """The columns of all sets, and the names of each set."""
         kind = self.kind
         if kind == "sets":
-            of_sets = [[*columns_of(schema, one)] for one in self._each]
-            listed: list[KeySet] = [(*resolved(schema, one, "key"),) for one in of_sets]
+            of_sets = [[*columns_of(schema, keys)] for keys in self._each]
+            listed: list[KeySet] = [(*resolved(schema, keys, "key"),) for keys in of_sets]
             columns = [*itertools.chain(*of_sets)]
             if same := twice(map(frozenset, listed)):
-                [*_, last] = (one for one in listed if {*one} == same[0])
+                [*_, last] = (names for names in listed if {*names} == same[0])
                 msg = f"sets(...) has {last!r} twice"
                 raise ValueError(msg)
         else:
             columns = [*columns_of(schema, self.columns)]
             names = (*resolved(schema, columns, "key"),)
             sizes = range(min(1, len(names)) if kind == "each" else len(names), 0, -1)
-            listed = [one for size in sizes for one in itertools.combinations(names, size)]
+            listed = [some for size in sizes for some in itertools.combinations(names, size)]
             if kind == "rollup":
                 listed = [names[:size] for size in sizes]
         if self.columns and not listed:
@@ -160,7 +160,7 @@ class KeySets(Key):
     @property
     def _each(self) -> list[tuple[IntoKey, ...]]:
         """The columns, each as a set."""
-        return [one if isinstance(one, tuple) else (one,) for one in self.columns]
+        return [keys if isinstance(keys, tuple) else (keys,) for keys in self.columns]
 
     @property
     def is_settled(self) -> bool:
@@ -171,9 +171,9 @@ class KeySets(Key):
     def settled(self, log: Described[Any], *, unread: bool) -> KeySets:
         """The same sets, with settled columns."""
         columns = [
-            tuple(settled(log, one, unread=unread))
-            if isinstance(one, tuple)
-            else settled(log, [one], unread=unread)[0]
-            for one in self.columns
+            tuple(settled(log, key, unread=unread))
+            if isinstance(key, tuple)
+            else settled(log, [key], unread=unread)[0]
+            for key in self.columns
         ]
         return replace(self, columns=tuple(columns))

@@ -104,8 +104,8 @@ class Trailing(Key):
 
 
 def _parts(name: str, length: str) -> tuple[int, str]:
-    found = re.fullmatch(r"(\d+)([a-z]+)", length) if isinstance(length, str) else None
-    if found is None or found[2] not in {*UNITS, *MONTHS} or int(found[1]) == 0:
+    parts = re.fullmatch(r"(\d+)([a-z]+)", length) if isinstance(length, str) else None
+    if parts is None or parts[2] not in {*UNITS, *MONTHS} or int(parts[1]) == 0:
         msg = f"{name} must be a number and a unit, as '7d', '12h', '1w' or '3mo', got {length!r}"
         raise ValueError(msg)
-    return int(found[1]), found[2]
+    return int(parts[1]), parts[2]

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._metrics.metric_type import RATIO, Metric, Range, Sum, Terms
 from polars_mcc._metrics.one_vs_rest import Col
@@ -66,12 +66,11 @@ def _if_they_add_up(each: Sequence[tuple[pl.Expr, pl.Expr]], score: pl.Expr) -> 
         for is_outside, part in are_outside
     )
     total = pl.sum_horizontal([part for _, part in each], ignore_nulls=False)
-    message = message_of(
-        "the scores of a row add up to ",
-        total,
+    end = (
         ", not to 1, as probabilities of classes do; scale the scores, or use a metric of their "
-        "order, such as 'roc_auc'",
+        "order, such as 'roc_auc'"
     )
+    message = ("the scores of a row add up to ", total, end)
     is_off = (total - 1).abs() > min(_ROUNDED * len(each), _OFF) + 1e-9
     of_column = (" of '", pl.coalesce(columns), "'")
     return unless(score, outside(wrong.is_not_null(), wrong, *of_column), Failure(is_off, message))

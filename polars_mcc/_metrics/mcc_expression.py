@@ -17,7 +17,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts import label_hashes
 from polars_mcc._counts.exact_sums import Numbers, count_where, numbers, weight_failures
 from polars_mcc._frame.columns import check_weight
@@ -143,7 +143,7 @@ def _of_labels(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
     t, p, c = (columns.pop(name) for name in ("t", "p", "c"))
     sums = Sums.over_classes(t, p, c, numbers)
     unlisted = _field("unlisted").cast(pl.Int64)
-    message = message_of(
+    message = (
         f"labels={labels.to_list()} leave out the gold or pred of ",
         unlisted,
         " rows; list every label that occurs",

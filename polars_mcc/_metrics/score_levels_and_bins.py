@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import CLASS, MODEL, PRED, SlicedLog
 
@@ -134,7 +134,7 @@ def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     score, column = pl.col("score"), pl.col(MODEL) if log.has_models else pl.lit(log.models[0])
     if CLASS in log.slice:
         column = pl.col(CLASS).cast(pl.String).str.strip_prefix(PRED)
-    of_column = () if "baseline" in log.splits else (" of '", column, "'")
+    of_column = () if "baseline" in log.pair_splits else (" of '", column, "'")
     is_outside = (score < 0) | (score > 1)
     return levels.with_columns(score=unless(score, outside(is_outside, score, *of_column)))
 
@@ -145,4 +145,4 @@ def outside(is_outside: pl.Expr, score: pl.Expr, *of_column: str | pl.Expr) -> F
         " is not between 0 and 1, as a probability is; scale the scores, or use a metric of their "
         "order, such as 'roc_auc'"
     )
-    return Failure(is_outside, message_of("the score ", score, *of_column, words))
+    return Failure(is_outside, ("the score ", score, *of_column, words))

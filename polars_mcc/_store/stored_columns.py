@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, message_of, unless
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import GOLD, HAS_NONE, TIMES, joint
@@ -35,7 +35,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
     sliced = cut(sides_of(log, several=True), keys, taken=[*labels, N, *OF_INPUT])
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
-        message = message_of(
+        message = (
             f"weight '{sliced.weight_name}' is null in ",
             pl.col(TIMES),
             " equal rows, which a store cannot count; fill the nulls or filter the rows first",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -331,10 +332,10 @@ def scores(
     if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
-    if CLASS not in sliced.splits:
+    if CLASS not in sliced.pair_splits:
         return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
     # With a score per class, each class is scored against the rest, and the answer is the mean.
-    whole = sliced.with_pairs_of()
+    whole = replace(sliced, pair_splits=())
     one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # Each class has all rows.
     slices = measure(whole, of_pairs(whole, one_class), [], positive=positive)
     apart = whole.split_by(CLASS)

@@ -27,8 +27,8 @@ from polars_mcc._counts.label_hashes import with_wide_labels
 from polars_mcc._counts.label_warnings import (
     LogLabels,
     key_is_gold,
-    never_met,
     no_positive,
+    no_shared_label,
     one_class,
 )
 from polars_mcc._counts.pair_counts import pairs
@@ -272,7 +272,7 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
     positive label must be gold; else it may also be a predicted label.
     """
     roles = log.roles
-    suspects: dict[str, Callable[[LogLabels], Iterator[str]]] = {_HITS: never_met}
+    suspects: dict[str, Callable[[LogLabels], Iterator[str]]] = {_HITS: no_shared_label}
     if not isinstance(roles.label_dtype, (pl.Boolean, pl.Enum)):
         suspects[_POSITIVE] = no_positive
     for mark, sentences in suspects.items():

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import Normalize, check_at_least, check_choice
-from polars_mcc._base.errors_on_collect import Failure, message_of
+from polars_mcc._base.errors_on_collect import Failure
 from polars_mcc._base.message_parts import option, said
 from polars_mcc._counts.class_counts import is_scored, not_scored, of_pairs, with_margins
 from polars_mcc._counts.cut_into_slices import cut
@@ -241,7 +241,7 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
             is_missing = scored & ~pl.col(side).is_in(listed, nulls_equal=True)
             sums[side] = pl.col(side).filter(is_missing).first()
         unlisted = pl.coalesce(pl.col("gold", "pred").cast(pl.String))
-        message = message_of(
+        message = (
             "label '",
             unlisted,
             "' is not in labels: list every label that occurs, or leave labels out",

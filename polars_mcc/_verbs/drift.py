@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from polars_mcc._base import defaults
@@ -101,7 +103,7 @@ def drift(
     sliced, asked = options_of_differences.cut_log(
         log, keys, asked, names.values(), clusters=True, periods=periods
     )
-    of_slices = sliced.with_pairs_of(*(["cluster"] if has_clusters else []))
+    of_slices = replace(sliced, pair_splits=("cluster",) if has_clusters else ())
     apart = of_slices.split_by("period")
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
@@ -122,7 +124,7 @@ def _period() -> pl.Expr:
     before, after = pl.col("before"), pl.col("after")
     both = Failure(
         before & after,
-        pl.lit("a row is both before and after: make the conditions exclude each other"),
+        ["a row is both before and after: make the conditions exclude each other"],
     )
     period = pl.when(before).then(pl.lit("before")).otherwise(pl.lit("after"))
     return unless(period, both).cast(PERIODS)

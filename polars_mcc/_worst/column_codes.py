@@ -24,9 +24,9 @@ from polars_mcc._base.slice_names import clause
 from polars_mcc._base.unstable_polars import of_places, without_columns
 from polars_mcc._base.values_as_text import as_text
 from polars_mcc._counts.count_rows import null_and_squared, weight_total
-from polars_mcc._counts.pair_counts import rows_of, scan_worth_reading
+from polars_mcc._counts.pair_counts import rows_of
 from polars_mcc._counts.parquet_codes import Values, codes_of_log, combined
-from polars_mcc._counts.parquet_files import FAILURES, need
+from polars_mcc._counts.parquet_files import FAILURES, need, scan_of
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
 from polars_mcc._frame.labels import is_text
 from polars_mcc._keys.bins import (
@@ -209,7 +209,7 @@ def _read(
 
 def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, CodedColumn]:
     """Columns of text, by the numbers of local Parquet files, if they are large and have these."""
-    scan = scan_worth_reading(log, names) if names else None
+    scan = scan_of(log, names) if names else None
     if scan is None:
         return {}
     labels = Values()

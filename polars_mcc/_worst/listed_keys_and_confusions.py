@@ -85,7 +85,9 @@ def _exact(search: ModelSearch, pairs: Counted) -> pl.Series:
     cells = {_SIDE: pairs.slices, "gold": gold, "pred": pred, "n": n, "squares": pairs.squares}
     counted = pl.LazyFrame(cells).with_columns(n_null=pl.lit(0, log.numbers.count))
     alone = replace(
-        log.whole.with_pairs_of().split_by(_SIDE),
+        log.whole,
+        slice_splits=(_SIDE,),
+        pair_splits=(),
         models=(search.model,),
         has_models=False,
         label_dtype=gold.dtype,

@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 from support import first, in_turn, named, some_slow
 
 from polars_mcc import CheckError, PredictionLog, cube, each, trailing
-from polars_mcc._counts import pair_counts, parquet_codes, parquet_files
+from polars_mcc._counts import parquet_codes, parquet_files
 from polars_mcc._store.stored_columns import counts_to_keep
 
 TEXTS = ["", "a", "b", "A", "ä", "b ", "null"]
@@ -45,8 +45,8 @@ LABELS = ["text", "enum", "category", "int8", "near", "16 bits", "boolean", "dat
 
 @pytest.fixture(autouse=True)
 def small_files_are_worth_it(monkeypatch):
-    monkeypatch.setattr(pair_counts, "_WORTH", 0)
-    monkeypatch.setattr(pair_counts, "_WORTH_ONE", 0)
+    monkeypatch.setattr(parquet_files, "_WORTH", 0)
+    monkeypatch.setattr(parquet_files, "_WORTH_ONE", 0)
     monkeypatch.setattr(parquet_files, "_ROWS", 0)
 
 
@@ -72,7 +72,7 @@ def is_coded(query: pl.LazyFrame) -> bool:
 def plainly(ask: Callable[[Any], pl.LazyFrame], log: pl.LazyFrame, **options: Any) -> pl.DataFrame:
     """The answer by the plain plan. `portable=True` turns codes off too, but has no intervals."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair_counts, "_WORTH", math.inf)
+        patch.setattr(parquet_files, "_WORTH", math.inf)
         return ask(PredictionLog(log, **options)).collect()
 
 
@@ -269,8 +269,8 @@ def test_counts_that_contradict_the_footers_are_not_used(day, fault, monkeypatch
 
 
 def test_a_plan_that_polars_reads_otherwise_is_not_coded(day, monkeypatch):
-    scan_of = parquet_files.scan_of
-    monkeypatch.setattr(pair_counts, "scan_of", lambda _, names: scan_of(log, names))
+    parquet_scan = parquet_files.parquet_scan
+    monkeypatch.setattr(parquet_files, "parquet_scan", lambda _, names: parquet_scan(log, names))
     log = pl.scan_parquet(day, hive_partitioning=True)
     assert log.filter(pl.col("gold") == "a").mcc.score().collect()["n"].item() == 3
 

@@ -23,7 +23,7 @@ from support import first, log_of, named
 from test_plan import VERBS, log
 
 import polars_mcc
-from polars_mcc._counts import pair_counts, parquet_files
+from polars_mcc._counts import parquet_files
 from polars_mcc._display import progress_bar as _progress
 from polars_mcc._inputs import read_files as _inputs
 
@@ -51,8 +51,8 @@ def test_each_row_is_counted_once_and_the_answer_is_the_same(log, verb):
 
 @pytest.mark.parametrize("fault", [None, "dictionaries are too large"])
 def test_rows_of_large_files_are_counted_by_codes_with_a_bar(tmp_path, monkeypatch, fault):
-    monkeypatch.setattr(pair_counts, "_WORTH", 0)
-    monkeypatch.setattr(pair_counts, "_WORTH_ONE", 0)
+    monkeypatch.setattr(parquet_files, "_WORTH", 0)
+    monkeypatch.setattr(parquet_files, "_WORTH_ONE", 0)
     monkeypatch.setattr(parquet_files, "_BYTES", 1 if fault is None else 0)
     rows = pl.DataFrame({"key": ["x", "y"], "gold": ["a", "b"], "pred": ["a", "a"]})
     pl.concat([rows] * 300).write_parquet(tmp_path / "log.parquet")

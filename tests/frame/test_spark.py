@@ -32,7 +32,7 @@ from polars.testing import assert_frame_equal
 
 import polars_mcc
 from polars_mcc import PredictionLog, cube
-from polars_mcc._counts import pair_counts
+from polars_mcc._counts import parquet_files
 
 REQUIRED = os.environ.get("POLARS_MCC_SPARK") == "required"
 IS_HERE = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
@@ -228,13 +228,13 @@ def stages(context):
 
 
 def test_files_of_spark_are_counted_by_their_codes(theirs, tmp_path, monkeypatch):
-    monkeypatch.setattr(pair_counts, "_WORTH", 0)
-    monkeypatch.setattr(pair_counts, "_WORTH_ONE", 0)
+    monkeypatch.setattr(parquet_files, "_WORTH", 0)
+    monkeypatch.setattr(parquet_files, "_WORTH_ONE", 0)
     theirs.write.parquet(str(tmp_path / "log"))
     ours = pl.scan_parquet(tmp_path / "log" / "*.parquet").mcc(pred=["pred", "other"])
     assert "PYTHON SCAN" in ours.by(cube("country", "day")).explain()
     found = ours.by(cube("country", "day"), ci=0.9).collect()
-    monkeypatch.setattr(pair_counts, "_WORTH", math.inf)
+    monkeypatch.setattr(parquet_files, "_WORTH", math.inf)
     assert "PYTHON SCAN" not in ours.by(cube("country", "day")).explain()
     expected = ours.by(cube("country", "day"), ci=0.9).collect()
     assert_frame_equal(found, expected, check_exact=True)
