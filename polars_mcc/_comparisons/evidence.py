@@ -29,12 +29,16 @@ range."""
 
 @dataclass(frozen=True)
 class Scale:
-    """A metric as a proportion: its sign such that more is better, and its range if it has one."""
+    """A metric as a proportion of its range, if it has one.
+
+    A score times `turn` is such that more is better. `low` and `high` are the range of such scores.
+    """
 
     turn: int
     low: float | None
     high: float | None
     max_rows: float = MAX_ROWS
+    """The largest m, per row of the log."""
 
     @classmethod
     def of(cls, metric: Metric) -> Scale:
@@ -43,13 +47,9 @@ class Scale:
         turn = -1 if metric.less_is_better else 1
         numbers = [turn * end for end in ends if end is not None]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
-            return cls(turn, None, None)
+            return cls(turn, None, None, math.inf)
         max_rows = math.inf if metric.is_of_scores else MAX_ROWS
         return cls(turn, min(numbers), max(numbers), max_rows)
-
-    def turned(self, score: Floats) -> Floats:
-        """The score, or its negative, so that more is better."""
-        return self.turn * score
 
     def proportion(self, score: Floats) -> Floats:
         """The score as a proportion of the range."""
@@ -70,12 +70,6 @@ class Scale:
             v, end = self.proportion(score), self.proportion(limit)
             rows = np.minimum(rows_with_limit(v, end, z), self.max_rows * n)
             return np.where(end != v, rows, math.nan)
-
-    def at_most(self, score: Floats, n: Floats, v_a: Floats, rows_a: Floats) -> Floats:
-        """An upper bound of the evidence of a score of `n` rows, without its limits."""
-        if self.low is None or math.isinf(self.max_rows):
-            return np.full(len(score), math.inf)
-        return self.evidence(self.proportion(score), self.max_rows * n, v_a, rows_a)
 
     def evidence(self, v_b: Floats, rows_b: Floats, v_a: Floats, rows_a: Floats) -> Floats:
         """How many standard errors b is below a, from their proportions and rows; 0 if it is not.

@@ -162,7 +162,7 @@ def _to_expected(metric: Metric, scores: Side, given: Given, n: Floats, ci: floa
         is_known = ~np.isnan(scores.low) & (given.se > 0)
         se = np.where(is_known, given.se, math.nan)
         scale = Scale.of(metric)
-        score, expected = map(scale.turned, (scores.score, given.expected))
+        score, expected = scale.turn * scores.score, scale.turn * given.expected
         apart = scale.apart(score, n, expected, se, given.step)
         p_value = np.where(is_known, normal(apart), math.nan)
         diff, reach = scores.score - given.expected, normal_critical(ci) * se

@@ -332,17 +332,12 @@ def totals(codes: Sequence[Codes], sizes: Sequence[int], weight: Ints | None = N
     number = math.prod(sizes)
     table: Ints = np.zeros(number, np.int64 if weight is None else weight.dtype)
     for rows in portions(len(codes[0]), number):
-        code = as_one([column[rows] for column in codes], sizes)
+        code = combined([column[rows] for column in codes], sizes, None)
         if weight is None:
             table += np.bincount(code, minlength=number)
         else:
             table += added_up(weight[rows], code, number)
     return table.reshape(sizes)
-
-
-def as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
-    """Several codes of each row as one integer, in few bytes."""
-    return combined(codes, sizes, np.min_scalar_type(max(math.prod(sizes) - 1, 0)))
 
 
 def _places_in_order(codes: Codes, number: int, order: Ints) -> Codes:

@@ -11,7 +11,6 @@ SIGMOD 2021.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,14 +29,7 @@ from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.failures_in_words import CONFUSION, collapsed, confused
 from polars_mcc._worst.overlapping_slices import Overlaps
-from polars_mcc._worst.slice_scores import (
-    ComparedSlices,
-    ModelSearch,
-    Places,
-    coarser,
-    only,
-    places_of,
-)
+from polars_mcc._worst.slice_scores import Clauses, ComparedSlices, ModelSearch, coarser
 
 _SIDE = "side of a slice"
 
@@ -182,50 +174,47 @@ def dtype_of_parts(metric: str, count: pl.DataType) -> pl.List:
 def _parts(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> pl.Series:
     """The parts of each slice of two or more keys; null for a slice of one key."""
     keys = [*search.log.keys.values()]
-    of_slices = places_of(compared, slices, [*search.log.keys])
+    of_slices = compared.clauses(slices, [*search.log.keys])
     # A coarser slice may be unknown: with sample weights it may count as fewer rows than its parts,
     # too few to be tested.
-    score_of: dict[Places, float] = {(None,) * len(keys): compared.overall}
-    n_of: dict[Places, float] = {}
-    for coarse in {coarse for places in of_slices for coarse in coarser(places)}:
-        number = compared.number_of(
-            {key.name: place for key, place in zip(keys, coarse, strict=True) if place is not None}
-        )
+    score_of: dict[Clauses, float] = {(): compared.overall}
+    n_of: dict[Clauses, float] = {}
+    for coarse in {coarse for slice_ in of_slices for coarse in coarser(slice_)}:
+        number = compared.number_of({keys[key].name: place for key, place in coarse})
         if number is not None:
             n_of[coarse] = compared.n[number].item()
             score_of[coarse] = float(compared.comparisons.score[number])
-    score_of = {places: score for places, score in score_of.items() if not math.isnan(score)}
+    score_of = {slice_: score for slice_, score in score_of.items() if not math.isnan(score)}
     metric, turn = search.settings.metric.name, search.scale.turn
     rows: list[list[dict[str, Any]] | None] = []
-    for places in of_slices:
+    for slice_ in of_slices:
         parts = []
-        for at, place in enumerate(places):
-            if place is not None:
-                alone = only(places, [at])
-                score, adds = score_of.get(alone), _added(score_of, places, at)
-                parts.append(
-                    {
-                        "key": keys[at].name,
-                        "slice": keys[at].values["said"][place],
-                        "n": n_of.get(alone),
-                        metric: None if score is None else turn * score,
-                        "adds": None if adds is None else turn * adds,
-                    }
-                )
+        for key, place in slice_:
+            alone = ((key, place),)
+            score, adds = score_of.get(alone), _added(score_of, slice_, key)
+            parts.append(
+                {
+                    "key": keys[key].name,
+                    "slice": keys[key].values["said"][place],
+                    "n": n_of.get(alone),
+                    metric: None if score is None else turn * score,
+                    "adds": None if adds is None else turn * adds,
+                }
+            )
         rows.append(parts if len(parts) > 1 else None)
     return pl.Series("parts", rows, dtype_of_parts(metric, search.log.sliced.numbers.count))
 
 
-def _added(score_of: Mapping[Places, float], slice_: Places, at: int) -> float | None:
+def _added(score_of: Mapping[Clauses, float], slice_: Clauses, added: int) -> float | None:
     """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
-    other_keys = [key for key, place in enumerate(slice_) if place is not None and key != at]
-    orders = math.factorial(len(other_keys) + 1)
-    total = 0.0
-    for size in range(len(other_keys) + 1):
-        share = math.factorial(size) * math.factorial(len(other_keys) - size) / orders
-        for kept in itertools.combinations(other_keys, size):
-            before, after = (score_of.get(only(slice_, some)) for some in (kept, [*kept, at]))
-            if before is None or after is None:
-                return None
-            total += share * (after - before)
+    n_keys, total = len(slice_), 0.0
+    for with_key in coarser(slice_):
+        without = tuple(clause for clause in with_key if clause[0] != added)
+        if len(without) == len(with_key):
+            continue
+        before, after = score_of.get(without), score_of.get(with_key)
+        if before is None or after is None:
+            return None
+        orders = math.factorial(len(without)) * math.factorial(n_keys - 1 - len(without))
+        total += orders / math.factorial(n_keys) * (after - before)
     return total

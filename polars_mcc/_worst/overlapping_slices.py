@@ -64,9 +64,13 @@ class Overlaps:
             first, last = firsts[:, place, None], lasts[:, place, None]
             if (first >= 0).any():  # Else no slice has the key.
                 code = np.arange(key.size + 1)
-                is_in, alike = _distinct((first <= code) & (code <= last))
+                is_in = (first <= code) & (code <= last)
+                _, example, alike = np.unique(
+                    np.packbits(is_in, axis=0), axis=1, return_index=True, return_inverse=True
+                )
+                alike = alike.reshape(-1).astype(np.min_scalar_type(len(example)))
                 codes[key.column] = alike[log.rows[key.column]]
-                members.append(is_in)
+                members.append(is_in[:, example])
         clusters = {} if log.clusters is None else {"cluster": log.clusters}
         is_scored = (pl.col(side) < len(log.labels) for side in ("gold", "pred"))
         grouped = search.counter.grouped(codes, clusters, *is_scored).filter(pl.col("n") > 0)
@@ -83,30 +87,22 @@ class Overlaps:
         ids, cluster = np.unique(cells["cluster"] if clusters else kind * 0, return_inverse=True)
         return cls(search, is_in, kind, pair, n, squares, cluster, len(ids), pairs // k, pairs % k)
 
-    def has(self, whole: int, part: int) -> bool:
-        """Whether a slice contains all rows of another."""
-        return not np.any(self.is_in[part] & ~self.is_in[whole])
-
     def evidence(self, questions: Sequence[Question]) -> list[float]:
         """How many standard errors each slice is behind; 0 if not behind, or without rows."""
         if not questions:
             return []
-        masks = []  # The kinds of rows of each comparison in the slice, and beside it.
+        of_questions = []  # The kinds of rows of each comparison in the slice, and beside it.
         for asked in questions:
             rows = self.is_in[[*asked.within]].all(axis=0)
             rows &= ~self.is_in[[*asked.without]].any(axis=0)
-            masks += [self.is_in[asked.slice] & rows, ~self.is_in[asked.slice] & rows]
-        evidence: list[float] = np.nan_to_num(self._evidence(np.array(masks))).tolist()
-        return evidence
-
-    def _evidence(self, masks: Flags) -> Floats:
-        """The evidence of each comparison; NaN if it is unknown."""
-        search, scale = self.search, self.search.scale
-        sums, number = self.sums(masks), np.arange(len(masks) // 2)
+            of_questions += [self.is_in[asked.slice] & rows, ~self.is_in[asked.slice] & rows]
+        search, scale, masks = self.search, self.search.scale, np.array(of_questions)
+        sums, number = self.sums(masks), np.arange(len(questions))
         pairs, inside = self.pairs(*sums), self.pairs(*(side[::2] for side in sums))
         pool = self.pairs(*(side[::2] + side[1::2] for side in sums))
         if search.settings.to == "expected":
-            return search.below_expected(inside, number, pool)[2]
+            evidence = search.below_expected(inside, number, pool)[2]
+            return [*np.nan_to_num(evidence).tolist()]
         limits = search.limits(pairs, Pools(np.repeat(number, 2), pool))
         v, up, down = limits.proportion, limits.rows_up, limits.rows_down
         apart = scale.evidence(v[::2], up[::2], v[1::2], down[1::2])
@@ -117,7 +113,8 @@ class Overlaps:
                 draws = self._clusters_of_pairs(masks[::2], inside)
                 collapsed = search.collapse(inside, number, pool, draws)
         is_below = limits.score[::2] + limits.spread[::2] < limits.score[1::2]
-        return np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
+        evidence = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
+        return [*np.nan_to_num(evidence).tolist()]
 
     def _cells(self, masks: Flags) -> Iterator[Ints]:
         """The places of the cells of each mask."""
@@ -219,11 +216,3 @@ def spans(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> tuple[
         for ends, name in ((firsts, "first"), (lasts, "last")):
             ends[has, at] = key.values[name].to_numpy()[places[has, at]]
     return firsts, lasts
-
-
-def _distinct(is_in: Flags) -> tuple[Flags, Ints]:
-    """The distinct columns of membership, and which of them each column is."""
-    packed = np.packbits(is_in, axis=0)
-    _, first, alike = np.unique(packed, axis=1, return_index=True, return_inverse=True)
-    alike = alike.reshape(-1)
-    return is_in[:, first], alike.astype(np.min_scalar_type(len(first)))

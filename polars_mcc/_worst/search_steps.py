@@ -121,7 +121,7 @@ def _listed(
     slices, p_value = listed.slices, listed.p_value
     if not len(slices):
         return pl.DataFrame()
-    is_most = compared.have_most_rows(slices, settings.max_share)
+    is_most = compared.has_most_rows[slices]
     p_adjusted = np.empty(len(slices))
     for which in (is_most, ~is_most):
         p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
@@ -149,7 +149,7 @@ def _others(
     p = shown = normal(np.where(np.isnan(exact), evidence, exact))
     if search.log.clusters is not None:  # Hide p-values that take rows as independent.
         shown = np.where((evidence == 0) | ~np.isnan(exact), p, math.nan)
-    p_of_next = float(cutoff.at(len(listed.slices) + 1))
+    p_of_next = float(cutoff.largest_p(len(listed.slices) + 1))
     verdict = np.full(len(slices), NOT_BEHIND)
     if len(listed.slices):
         verdict[p <= p_of_next] = EXPLAINED
@@ -159,7 +159,7 @@ def _others(
     score, rest = as_shown(comparisons.shown[slices]), as_shown(comparisons.shown_rest[slices])
     expected: Floats = np.full(len(slices), math.nan)
     if search.settings.to == "expected":
-        expected = search.scale.turned(comparisons.reference[slices])
+        expected = search.scale.turn * comparisons.reference[slices]
     of_labels = pl.Series("expected", expected, nan_to_null=True)
     arrays = of_arrays(
         p_value=shown,

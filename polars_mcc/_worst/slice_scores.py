@@ -6,7 +6,7 @@ import itertools
 import math
 import sys
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Rank, Reference
-from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse
+from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse, evidence_of
 from polars_mcc._comparisons.rest_of_log import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
 from polars_mcc._intervals.count_arrays import Counted
@@ -26,7 +26,7 @@ from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up, places_in
 from polars_mcc._worst.column_codes import CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
-from polars_mcc._worst.p_value_cutoff import Cutoff
+from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.slice_counts import (
     Batch,
     CrossedKeys,
@@ -36,8 +36,8 @@ from polars_mcc._worst.slice_counts import (
     pairs_of,
 )
 
-Places: TypeAlias = tuple[int | None, ...]
-"""For each key, the place of the value of a slice; None if its set lacks the key."""
+Clauses: TypeAlias = tuple[tuple[int, int], ...]
+"""A slice, as the place of each of its keys with the place of the value of this key."""
 
 _SLICES_PER_TEST = 100
 """Slices have the same rows if keys determine each other, and then count as one test. On average,
@@ -113,7 +113,7 @@ class ModelSearch:
             is_frequency=log.sliced.is_frequency,
             rounding=ROUNDING if log.sliced.numbers.count.is_float() else 0.0,
         )
-        counter = SliceCounter(log, model, settings.min_n)
+        counter = SliceCounter.of(log, model, settings.min_n)
         return cls(settings, log, model, Scale.of(metric), counter, scorer)
 
     def cutoff(self, tests: int) -> Cutoff:
@@ -121,11 +121,6 @@ class ModelSearch:
         settings, surer = self.settings, 1.0 if self.log.clusters is None else _SURER
         longest = max(settings.top or 0, LONGEST_LIST)
         return Cutoff(settings.correction, 1 - settings.ci, tests, longest, surer)
-
-    def scores(self, margins: Margins, *, or_nothing: bool = False) -> Floats:
-        """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
-        zero_division = None if or_nothing else self.scorer.zero_division
-        return self.scale.turned(self.scorer.values(margins, zero_division))
 
     def shown(self, margins: Margins) -> Floats:
         """The scores of slices as `by` has them; `_NOT_A_NUMBER` for NaN, NaN if there is none."""
@@ -141,9 +136,8 @@ class ModelSearch:
         """The scores of slices, and how sure they are."""
         scale, asked = self.scale, IntervalOptions(LEVEL, is_compared=True)
         [measured] = self.scorer.measured(pairs, asked, pools).values()
-        score = scale.turned(measured.score)
-        ends = [scale.turned(end) for end in (measured.interval.low, measured.interval.high)]
-        low, high = ends if scale.turn > 0 else ends[::-1]
+        score, ends = scale.turn * measured.score, (measured.interval.low, measured.interval.high)
+        low, high = (scale.turn * end for end in ends[:: scale.turn])
         n = added_up(pairs.n, pairs.slices, pairs.number)
         rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
         proportion = scale.proportion(score)
@@ -154,9 +148,9 @@ class ModelSearch:
     ) -> tuple[Floats, Floats, Floats]:
         """The score of each slice given its labels, twice its standard error, and the evidence."""
         scale = self.scale
-        here = scale.turned(self.scorer.values_of_pairs(pairs, self.scorer.zero_division))
+        here = scale.turn * self.scorer.values_of_pairs(pairs, self.scorer.zero_division)
         expected, se, step = self.scorer.given_labels(pairs, Pools(pool_of, pool))
-        there, n = scale.turned(expected), added_up(pairs.n, pairs.slices, pairs.number)
+        there, n = scale.turn * expected, added_up(pairs.n, pairs.slices, pairs.number)
         collapsed = self.collapse(pairs, pool_of, pool)
         with np.errstate(all="ignore"):
             apart = np.where(np.isnan(collapsed), scale.apart(here, n, there, se, step), collapsed)
@@ -213,15 +207,12 @@ class ComparedSlices:
     comparisons: Comparisons
     is_distinct: Flags
     """Whether it has other rows than each slice with one key fewer."""
+    has_most_rows: Flags
+    """Whether it has more than `max_share` of the scored rows."""
     overall: float
     """The score of the log."""
-    n_rows: float
-    """The scored rows of the log."""
     n_small: int
-
-    def have_most_rows(self, slices: Ints, max_share: float) -> Flags:
-        """Whether each slice has more than this share of the scored rows."""
-        return self.n[slices] > max_share * self.n_rows
+    """How many slices are too small."""
 
     def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
         """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
@@ -235,15 +226,20 @@ class ComparedSlices:
                 table[rows, column[key.name]] = places[slices[rows] - self.starts[number]]
         return table
 
+    def clauses(self, slices: Ints, keys: Sequence[str]) -> list[Clauses]:
+        """The keys of slices with their values."""
+        rows = self.places(slices, keys).tolist()
+        return [tuple((key, at) for key, at in enumerate(row) if at >= 0) for row in rows]
+
     def number_of(self, places: Mapping[str, int]) -> int | None:
         """The number of the slice with these places of values, if it was large enough."""
-        at = self.place_of_set.get(frozenset(places))
-        if at is None:
+        set_ = self.place_of_set.get(frozenset(places))
+        if set_ is None:
             return None
-        of_keys = self.sets[at]
+        of_keys = self.sets[set_]
         wanted = np.array([[places[key.name]] for key in of_keys.keys])
         [same] = np.nonzero((of_keys.places == wanted).all(0))
-        return int(self.starts[at] + same[0]) if len(same) else None
+        return int(self.starts[set_] + same[0]) if len(same) else None
 
 
 def compared_slices(search: ModelSearch) -> ComparedSlices:
@@ -253,36 +249,40 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     limits are not computed.
     """
     whole = _WholeLog.of(search)
+    step = max(1, _LABELS_AT_ONCE // max(1, len(search.log.labels)))
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
     parts = [Comparisons(*(np.zeros(0),) * 7)]
     n_slices, threads = 0, pl.thread_pool_size()
-    waiting: deque[Future[list[Comparisons]]] = deque()
+    waiting: deque[Future[Comparisons]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for batch in search.counter.batches(search.settings.depth):
             n_small += batch.n_small
             sets += batch.sets
             n_slices += batch.pairs.number
             cutoff = search.cutoff(n_slices // _SLICES_PER_TEST)
-            needed = 0.0 if search.settings.verdicts else cutoff.needed
-            waiting.append(pool.submit(whole.compared, batch, needed))
-            if len(waiting) >= threads:
-                parts += waiting.popleft().result()
-        for last in waiting:
-            parts += last.result()
+            needed = evidence_of(LENIENT * float(cutoff.largest_p(cutoff.longest))) / cutoff.surer
+            needed = 0.0 if search.settings.verdicts else needed
+            for first in range(0, batch.pairs.number, step):
+                last = min(first + step, batch.pairs.number)
+                waiting.append(pool.submit(whole.compared, batch, first, last, needed))
+                if len(waiting) >= threads:
+                    parts.append(waiting.popleft().result())
+        parts += [future.result() for future in waiting]
     by_keys = {of_keys.keys: of_keys for of_keys in sets}
     is_distinct = [_has_own_rows(by_keys, of_keys, search.scorer.rounding) for of_keys in sets]
     nothing = np.zeros(0, np.int64)
+    n = np.concatenate([nothing, *(of_keys.n for of_keys in sets)])
     return ComparedSlices(
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
         {frozenset(key.name for key in of_keys.keys): at for at, of_keys in enumerate(sets)},
-        np.concatenate([nothing, *(of_keys.n for of_keys in sets)]),
+        n,
         np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
         Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
         np.concatenate([np.zeros(0, bool), *is_distinct]),
+        n > search.settings.max_share * whole.n,
         whole.score,
-        whole.n,
         n_small,
     )
 
@@ -328,26 +328,20 @@ class _WholeLog:
         """Score all rows."""
         pairs = search.counter.whole()
         margins = search.counter.margins(pairs, 0, 1)
+        [score] = search.scale.turn * search.scorer.values(margins, search.scorer.zero_division)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
-        return cls(
-            search, pairs, margins, float(pairs.n.sum()), float(search.scores(margins)[0]), rows
-        )
+        return cls(search, pairs, margins, float(pairs.n.sum()), float(score), rows)
 
-    def compared(self, batch: Batch, needed: float) -> list[Comparisons]:
-        """Score some slices and their rests, a few at a time, and compare them."""
-        step = max(1, _LABELS_AT_ONCE // max(1, len(self.search.log.labels)))
-        n = np.concatenate([of_keys.n for of_keys in batch.sets]) * 1.0
-        return [
-            self._compared(batch.pairs, first, n[first : first + step], needed)
-            for first in range(0, len(n), step)
-        ]
+    def compared(self, batch: Batch, first: int, last: int, needed: float) -> Comparisons:
+        """Compare the slices with the numbers from `first` to `last` with their rests.
 
-    def _compared(self, counted: Counted, first: int, n: Floats, needed: float) -> Comparisons:
-        search, slices = self.search, np.arange(first, first + len(n))
-        settings, metric = search.settings, search.settings.metric
-        here = search.counter.margins(counted, first, first + len(n))
+        Limits are computed only of slices that may reach the needed evidence.
+        """
+        search, turn, values = self.search, self.search.scale.turn, self.search.scorer.values
+        settings, metric, n = search.settings, search.settings.metric, batch.n[first:last]
+        here = search.counter.margins(batch.pairs, first, last)
         left = rest_of(here, self.margins, self.n * search.scorer.rounding)
-        score, rest = search.scores(here), search.scores(left, or_nothing=True)
+        score, rest = turn * values(here, search.scorer.zero_division), turn * values(left, None)
         shown: list[Floats] = [np.zeros(0)] * 2
         if settings.verdicts:
             shown = [search.shown(here), search.shown(left)]
@@ -357,12 +351,13 @@ class _WholeLog:
             n_classes = ((side > 0).sum(1) for side in sides)
             is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
         if settings.to == "expected":
+            pairs = pairs_of(batch.pairs, np.arange(first, last))
             pool = np.zeros(len(n), np.int64), self.pairs
-            reference, spread, evidence = search.below_expected(pairs_of(counted, slices), *pool)
+            reference, spread, evidence = search.below_expected(pairs, *pool)
         else:
             reference, comparable = rest, np.where(is_comparable, rest, math.nan)
             spread, evidence = self._below_rest(
-                counted, slices, n, score, comparable, needed=needed
+                batch.pairs, first, n, score, comparable, needed=needed
             )
         evidence = np.where(is_comparable, evidence, math.nan)
         return Comparisons(score, rest, reference, spread, evidence, *shown)
@@ -370,7 +365,7 @@ class _WholeLog:
     def _below_rest(
         self,
         counted: Counted,
-        slices: Ints,
+        first: int,
         n: Floats,
         score: Floats,
         rest: Floats,
@@ -382,17 +377,16 @@ class _WholeLog:
         The rest has as many rows of a proportion, for each of its rows, as the log.
         """
         search, scale = self.search, self.search.scale
-        proportion, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
-        at_most = scale.at_most(score, n, proportion, rows)
-        spread = np.full(len(n), math.nan)
-        evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(at_most), math.nan, 0.0)
-        [behind] = np.nonzero((score < rest) & (at_most >= needed))
+        v_rest, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
+        largest, spread = np.full(len(n), math.inf), np.full(len(n), math.nan)
+        if math.isfinite(scale.max_rows):  # The evidence whatever the limits, at most.
+            largest = scale.evidence(scale.proportion(score), scale.max_rows * n, v_rest, rows)
+        evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(largest), math.nan, 0.0)
+        [behind] = np.nonzero((score < rest) & (largest >= needed))
         if len(behind):
-            pairs = pairs_of(counted, slices[behind])
+            pairs = pairs_of(counted, first + behind)
             limits = search.limits(pairs)
-            apart = scale.evidence(
-                limits.proportion, limits.rows_up, proportion[behind], rows[behind]
-            )
+            apart = scale.evidence(limits.proportion, limits.rows_up, v_rest[behind], rows[behind])
             collapsed = search.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
             is_below = limits.score + limits.spread < rest[behind]
             spread[behind] = limits.spread
@@ -411,19 +405,7 @@ def as_shown(scores: Floats) -> pl.Series:
     return pl.Series(scores, nan_to_null=True).replace(_NOT_A_NUMBER, math.nan)
 
 
-def places_of(compared: ComparedSlices, slices: Ints, keys: Sequence[str]) -> list[Places]:
-    """The place of the value of each key, of slices by their numbers."""
-    rows = compared.places(slices, keys).tolist()
-    return [tuple(None if place < 0 else place for place in row) for row in rows]
-
-
-def coarser(slice_: Places) -> list[Places]:
+def coarser(slice_: Clauses) -> list[Clauses]:
     """The slices with some of the keys of a slice, the fewest first; last, the slice itself."""
-    used = [at for at, place in enumerate(slice_) if place is not None]
-    sizes = range(1, len(used) + 1)
-    return [only(slice_, kept) for size in sizes for kept in itertools.combinations(used, size)]
-
-
-def only(slice_: Places, kept: Collection[int]) -> Places:
-    """The slice with some of the keys, by their places."""
-    return tuple(place if at in kept else None for at, place in enumerate(slice_))
+    sizes = range(1, len(slice_) + 1)
+    return [kept for size in sizes for kept in itertools.combinations(slice_, size)]
