@@ -27,10 +27,9 @@ class Side(NamedTuple):
         """The columns of a metric in a frame of scores."""
         return cls(*(floats(scores[name + suffix]) for name in (metric, *columns_of([metric]))))
 
-    def at(self, places: Ints) -> Side:
+    def gather(self, places: Ints) -> Side:
         """The scores of these slices; -1 is none."""
-        parts = (np.append(one, math.nan)[places] for one in self)
-        return Side(*parts)
+        return Side(*(np.append(column, math.nan)[places] for column in self))
 
 
 class Difference(NamedTuple):
@@ -75,15 +74,13 @@ def difference(
 
 def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats, Floats]:
     """How far the interval of b - a reaches down, and up."""
-
-    def reach(one: Floats, other: Floats) -> Floats:
-        squared = one**2 + other**2 - 2 * correlation * one * other
-        is_null = np.isnan(one) | np.isnan(other)
-        # Else NaN comes from an infinite logarithm.
-        known = np.where(np.isnan(squared), math.inf, np.clip(squared, 0, None))
-        return np.where(is_null, math.nan, np.sqrt(known))
-
-    return reach(b.score - b.low, a.high - a.score), reach(b.high - b.score, a.score - a.low)
+    of_a = np.stack([a.high - a.score, a.score - a.low])
+    of_b = np.stack([b.score - b.low, b.high - b.score])
+    squared = of_a**2 + of_b**2 - 2 * correlation * of_a * of_b
+    # If both reaches are known, NaN comes from an infinite logarithm.
+    known = np.where(np.isnan(squared), math.inf, np.clip(squared, 0, None))
+    down, up = np.where(np.isnan(of_a) | np.isnan(of_b), math.nan, np.sqrt(known))
+    return down, up
 
 
 def with_limits(

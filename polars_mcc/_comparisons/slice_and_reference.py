@@ -88,10 +88,10 @@ def contrasts(
     elif word == "total":
         change = _to_total(estimated, metric, number, asked.ci)
     elif ratio:
-        change, ratios = _ratio(scores.at(a), scores.at(b), asked.ci)
+        change, ratios = _ratio(scores.gather(a), scores.gather(b), asked.ci)
         both = both.with_columns(ratios)
     else:
-        change = difference(scores.at(a), scores.at(b), asked.ci)
+        change = difference(scores.gather(a), scores.gather(b), asked.ci)
     compared = change.beside(both, "own_b", "own_a")
     if ratio and word == "total":
         compared = _as_ratio(compared)
@@ -205,11 +205,11 @@ def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Di
         is_known = remainder > _ROUNDING * variance  # a mean over rows has no remainder
         reach_of_c = np.where(is_known, normal_critical(ci) * np.sqrt(remainder), 0.0)
         scores = Side.of(estimated.scores, metric.name)
-        b, places = scores.at(np.arange(number)), np.arange(number, 2 * number)
+        b, places = scores.gather(np.arange(number)), np.arange(number, 2 * number)
         # If the slice is all rows, the difference is 0 for certain.
         down, up = (
             np.where(n == n_total, 0.0, (1 - w) * reach + reach_of_c)
-            for reach in reaches(scores.at(places), b)
+            for reach in reaches(scores.gather(places), b)
         )
         se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
         total = scores.score[2 * number :][pool_of[:number]]

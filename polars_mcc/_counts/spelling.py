@@ -31,60 +31,45 @@ _UNDERSCORES = re.compile(r"(?<![\d_])_+|_+(?![\d_])")
 _SPACES = re.compile(r"(?<!\d) | (?!\d)")
 
 
-def _unicode_form(text: str) -> str:
-    """Compose characters; 10² stays apart from 102. Invisible characters go."""
-    composed = unicodedata.normalize("NFKC", _POWERS.sub("^", text))
-    return "".join(one for one in composed if unicodedata.category(one) != "Cf" and one != "\ufe0f")
+_KINDS = ("Unicode form", "punctuation", "spaces", "case")
+"""In what spellings of a text may differ."""
 
 
-def _without_marks(text: str) -> str:
-    for marks in (_ENDS, _MARKS, _DASHES, _UNDERSCORES):
-        text = marks.sub("", text)
-    return text
-
-
-def _without_spaces(text: str) -> str:
-    return _SPACES.sub("", " ".join(text.split()))
-
-
-_STEPS = {
-    "Unicode form": _unicode_form,
-    "punctuation": _without_marks,
-    "spaces": _without_spaces,
-    "case": str.casefold,
-}
-
-
-def _spelled(text: str, kinds: Iterable[str]) -> str:
-    for kind in kinds:
-        text = _STEPS[kind](text)
-    return text
-
-
-def _normal(text: str) -> str:
-    """What all spellings of a text have in common."""
-    found = _spelled(text, _STEPS)
-    return found if any(map(str.isalnum, found)) else _unicode_form(text).strip()
+def _normal(text: str, kinds: Collection[str]) -> str:
+    """What spellings of a text have in common that differ in these kinds."""
+    if "Unicode form" in kinds:  # 10² stays apart from 102. Invisible characters go.
+        composed = unicodedata.normalize("NFKC", _POWERS.sub("^", text))
+        is_seen = (unicodedata.category(char) != "Cf" and char != "\ufe0f" for char in composed)
+        text = "".join(itertools.compress(composed, is_seen))
+    if "punctuation" in kinds:
+        for marks in (_ENDS, _MARKS, _DASHES, _UNDERSCORES):
+            text = marks.sub("", text)
+    if "spaces" in kinds:
+        text = _SPACES.sub("", " ".join(text.split()))
+    return text.casefold() if "case" in kinds else text
 
 
 def alike(texts: Iterable[str]) -> list[list[str]]:
     """The texts that differ only in spelling, in groups of two or more."""
     groups: dict[str, list[str]] = {}
     for text in sorted(texts):
-        groups.setdefault(_normal(text), []).append(text)
+        normal = _normal(text, _KINDS)
+        if not any(map(str.isalnum, normal)):  # Of marks alone, each is a text of its own.
+            normal = _normal(text, ["Unicode form"]).strip()
+        groups.setdefault(normal, []).append(text)
     return [group for group in groups.values() if len(group) > 1]
 
 
 def _kinds(changes: Iterable[tuple[str, str]]) -> str:
     """In what pairs of spellings differ, in words."""
     found: set[str] = set()
-    for one, other in changes:
-        every = (itertools.combinations(_STEPS, number) for number in range(1, len(_STEPS) + 1))
+    for old, new in changes:
+        every = (itertools.combinations(_KINDS, number) for number in range(1, len(_KINDS) + 1))
         for kinds in itertools.chain(*every):
-            if _spelled(one, kinds) == _spelled(other, kinds):
+            if _normal(old, kinds) == _normal(new, kinds):
                 found.update(kinds)
                 break
-    *first, last = (kind for kind in reversed(_STEPS) if kind in found)
+    *first, last = (kind for kind in reversed(_KINDS) if kind in found)
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -168,19 +153,19 @@ def remark(
         texts: All texts of the columns.
         kept: The texts that must stay as they are.
     """
-    changed = [one for one in columns if one.rows]
-    found = "; ".join(one.in_words(chosen) for one in changed)
+    changed = [column for column in columns if column.rows]
+    spellings = "; ".join(column.in_words(chosen) for column in changed)
     function = None
-    if sum(len(one.rows) for one in changed) > _FEW:
+    if sum(len(column.rows) for column in changed) > _FEW:
         function = _function(chosen, texts, kept)
-    flags = {one.flag for one in (changed if function is None else columns)}
-    mended = [one.mended(function, chosen) for one in columns if one.flag in flags]
-    typed = [one.in_shell for one in mended]
+    flags = {column.flag for column in (changed if function is None else columns)}
+    mended = [column.mended(function, chosen) for column in columns if column.flag in flags]
+    typed = [code.in_shell for code in mended]
     way_out = Words(
         f"use {' and '.join(filter(None, mended))}",
         f"use {' '.join(typed)}" if all(typed) else "mend the column in the log",
     )
-    return said(f"{what} differ only in {_kinds(chosen.items())}: {found}; {so}, ", way_out)
+    return said(f"{what} differ only in {_kinds(chosen.items())}: {spellings}; {so}, ", way_out)
 
 
 _FUNCTIONS = {
@@ -199,8 +184,8 @@ def _function(
     for kind, function in _FUNCTIONS.items():
         if kind in kinds:
             code, sql = code + function, function.in_shell.format(sql)
-            one = {"Unicode form": made.str.normalize("NFKC"), "spaces": made.str.strip_chars()}
-            made = one.get(kind, made.str.to_lowercase())
+            by = {"Unicode form": made.str.normalize("NFKC"), "spaces": made.str.strip_chars()}
+            made = by.get(kind, made.str.to_lowercase())
     of_text = dict(zip(texts, made, strict=True))
     are_one = all(of_text[old] == of_text[new] for old, new in chosen.items())
     are_others = made.n_unique() == len(of_text) - len(chosen)

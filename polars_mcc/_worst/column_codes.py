@@ -125,11 +125,6 @@ class CodedLog:
     sample: pl.DataFrame
     """These rows, with their values."""
 
-    @property
-    def n_rows(self) -> float:
-        """The rows of the log, or the sum of their weights."""
-        return len(self.rows["gold"]) if self.weights is None else float(self.weights.n.sum())
-
 
 def is_ordered(dtype: pl.DataType) -> bool:
     """Whether values can be cut into ranges: numbers, dates and datetimes."""

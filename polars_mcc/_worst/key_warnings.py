@@ -32,7 +32,8 @@ def odd_keys(log: CodedLog, gold: str, min_n: float) -> Iterator[str]:
 
     `gold` is the name of the gold label. A slice needs `min_n` rows.
     """
-    sliced, n = log.sliced, log.n_rows
+    sliced, weights = log.sliced, log.weights
+    n = len(log.rows["gold"]) if weights is None else float(weights.n.sum())
     models = () if sliced.is_of_scores else sliced.models
     names = {"gold": gold, **{PRED + name: name for name in models}}
     rows = log.sample.with_columns(pl.col(side).cast(sliced.label_dtype) for side in names)

@@ -70,7 +70,27 @@ def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
     """The result: the slices of all models, sorted, at most `top`."""
     of_models = [_of_model(ModelSearch.of(settings, log, model)) for model in log.sliced.models]
     rows = _in_order(log, pl.concat(of_models, how="diagonal_relaxed"))
-    return _answer(settings, log, rows).head(settings.top or rows.height)
+    schema = schema_of(settings, log.sliced)
+    keys, metric = log.keys.values(), settings.metric.name
+    if rows.is_empty():
+        return pl.DataFrame(schema=schema)
+    value, said = (
+        [pl.lit(key.values[column]).gather(pl.col(key.column)) for key in keys]
+        for column in ("value", "said")
+    )
+    set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
+    of_keys = {} if settings.long else dict(zip(log.keys, value, strict=True))
+    values = of_keys | {
+        metric: pl.col("score_b"),
+        f"{metric}_rest": pl.col("score_a"),
+        f"{metric}_expected": pl.col("expected"),
+        SAID: crossed(said),
+        SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
+        "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
+    }
+    return rows.head(settings.top or rows.height).select(
+        values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
+    )
 
 
 def _of_model(search: ModelSearch) -> pl.DataFrame:
@@ -170,31 +190,6 @@ def _others(
     diff = score - (rest if search.settings.to == "rest" else of_labels)
     rows = _slices(search, compared, slices).with_columns(of_labels, *arrays)
     return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
-
-
-def _answer(settings: SearchSettings, log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:
-    """The named columns of the result."""
-    schema = schema_of(settings, log.sliced)
-    keys, metric = log.keys.values(), settings.metric.name
-    if rows.is_empty():
-        return pl.DataFrame(schema=schema)
-    value, said = (
-        [pl.lit(key.values[column]).gather(pl.col(key.column)) for key in keys]
-        for column in ("value", "said")
-    )
-    set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
-    of_keys = {} if settings.long else dict(zip(log.keys, value, strict=True))
-    values = of_keys | {
-        metric: pl.col("score_b"),
-        f"{metric}_rest": pl.col("score_a"),
-        f"{metric}_expected": pl.col("expected"),
-        SAID: crossed(said),
-        SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
-        "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
-    }
-    return rows.select(
-        values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
-    )
 
 
 def _in_order(log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:
