@@ -145,9 +145,9 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     own, starts = np.unique(pool.slices.astype(np.int64) * k + pool.gold, return_index=True)
     labels = Segments(starts, len(pool.n))
     place = places_in(own, pool_of[slices].astype(np.int64) * k + gold)
-    of_cell, at = labels.rows_of(place)
-    as_missed = places_in(missed, slices[of_cell] * k + pool.pred[at]) >= 0
-    rate = added_up(pool.n[at] * as_missed, of_cell, len(cells)) / labels.sum(pool.n)[place]
+    of_cell, pair = labels.rows_of(place)
+    as_missed = places_in(missed, slices[of_cell] * k + pool.pred[pair]) >= 0
+    rate = added_up(pool.n[pair] * as_missed, of_cell, len(cells)) / labels.sum(pool.n)[place]
     n = equal_rows(pairs.n[cells], pairs.squares[cells]) if draws is None else draws[cells]
     with np.errstate(all="ignore"):
         log_p = added_up(n * np.log1p(-rate), slices, pairs.number)

@@ -40,7 +40,7 @@ def of_threshold(
     slices: pl.DataFrame,
     metric: Metric,
     bound: Bound,
-    at: pl.Expr,
+    threshold: pl.Expr,
     ci: float,
     *,
     is_frequency: bool,
@@ -52,7 +52,7 @@ def of_threshold(
     """
     df = slices["n_clusters"].to_numpy() - 1 if "n_clusters" in slices.columns else None
     scale, score, up, down = _turned(slices, metric, bound)
-    to = floats(slices.select(at.cast(pl.Float64)).to_series())
+    to = floats(slices.select(threshold.cast(pl.Float64)).to_series())
     to = scale.turn * np.broadcast_to(to, score.shape)
     with np.errstate(all="ignore"):
         z, is_below = critical(ci, df), score < to

@@ -74,9 +74,9 @@ def contrasts(
     own = Counted(number, *(array[:first] for array in estimated.cells.pairs[1:]))
     given = estimated.scorer.given_labels(own, estimated.pools)
     place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
-    others = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
+    of_reference = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
     both = estimated.scores[b].with_columns(
-        estimated.scores.select(*others, own_a=pl.col(metric.name).gather(place)),
+        estimated.scores.select(*of_reference, own_a=pl.col(metric.name).gather(place)),
         expected=_expected(estimated.scorer, given, own, estimated.pools)[b],
         own_b=metric.name,
     )
@@ -193,9 +193,9 @@ def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Di
         products = [
             draws.products(*both) for both in ((phi, phi), (phi, centred), (centred, centred))
         ]
-        own, own_total, total_total = (one[:number] / draws.size[:number] ** 2 for one in products)
+        own, own_total, total_total = (x[:number] / draws.size[:number] ** 2 for x in products)
         rest_rest, rest_total, total_rest = (
-            np.nan_to_num((one / draws.size / draws.size)[number : 2 * number]) for one in products
+            np.nan_to_num((x / draws.size / draws.size)[number : 2 * number]) for x in products
         )
         n, n_total = draws.size[:number], draws.size[2 * number :][pool_of[:number]]
         w = n / n_total

@@ -77,7 +77,7 @@ def _candidates(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -
     [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > needed))
     keys = sorted(search.log.keys.values(), key=lambda key: -key.size)
     places = compared.places(near, [key.name for key in keys])
-    ranks = [key.ranks(places[:, at]) for at, key in enumerate(keys)]
+    ranks = [key.ranks(of_key) for key, of_key in zip(keys, places.T, strict=True)]
     sets = np.searchsorted(compared.starts, near, "right")
     n_keys, evidence = (places >= 0).sum(1), compared.comparisons.evidence[near]
     # Equal evidence: fewer keys, more rows, and then the order of the values.
@@ -109,26 +109,26 @@ def _unexplained(
     per_row = n * variance
     is_waiting = np.ones(len(ranked), dtype=bool)
     kept: list[int] = []
-    for at in range(len(ranked)):
-        if not is_waiting[at]:
+    for place in range(len(ranked)):
+        if not is_waiting[place]:
             continue
         if len(kept) == _CANDIDATES_PER_SLICE * cutoff.longest:
             break
-        is_waiting[at] = False
-        is_part = ((first >= first[at]) & (last <= last[at])).all(axis=1)
-        is_whole = ((first <= first[at]) & (last >= last[at])).all(axis=1)
-        is_same = (first == first[at]) & (last == last[at])
+        is_waiting[place] = False
+        is_part = ((first >= first[place]) & (last <= last[place])).all(axis=1)
+        is_whole = ((first <= first[place]) & (last >= last[place])).all(axis=1)
+        is_same = (first == first[place]) & (last == last[place])
         is_coarser = is_waiting & is_whole & (is_same | (first < 0)).all(axis=1)
         with np.errstate(all="ignore"):
-            n_left = np.abs(n - n[at])
-            left = (n * score - n[at] * score[at]) / (n - n[at])
-            behind_rest_of_it = (left - score) / np.sqrt(variance + per_row[at] / n_left)
+            n_left = np.abs(n - n[place])
+            left = (n * score - n[place] * score[place]) / (n - n[place])
+            behind_others = (left - score) / np.sqrt(variance + per_row[place] / n_left)
             behind_all = (rest - left) / np.sqrt(per_row / n_left)
-            behind_whole = (left - score[at]) / np.sqrt(variance[at] + per_row / n_left)
+            behind_whole = (left - score[place]) / np.sqrt(variance[place] + per_row / n_left)
         if np.any(is_coarser & (behind_whole < needed - _LEAST_LEFT)):
             continue
-        kept.append(at)
-        is_waiting &= ~(is_part & ~(behind_rest_of_it >= _LEAST_LEFT))
+        kept.append(place)
+        is_waiting &= ~(is_part & ~(behind_others >= _LEAST_LEFT))
         is_waiting &= ~(is_whole & ~is_coarser & ~(behind_all >= _LEAST_LEFT))
     return ranked[kept], ranked[is_waiting]
 
@@ -172,7 +172,9 @@ class _Candidates:
         kinds = np.packbits(in_order.is_in, axis=1)
         contains = [(~(kinds & ~whole).any(axis=1)).tolist() for whole in kinds]
         large = frozenset(np.flatnonzero(compared.has_most_rows[ranked]).tolist())
-        p_value = {Question(at): math.erfc(x / math.sqrt(2)) for at, x in enumerate(evidence)}
+        p_value = {
+            Question(rank): math.erfc(errors / math.sqrt(2)) for rank, errors in enumerate(evidence)
+        }
         return cls(ranked, evidence, wholes, in_order, contains, large, p_value)
 
     def listed(self, cutoff: Cutoff) -> tuple[Ints, Floats]:

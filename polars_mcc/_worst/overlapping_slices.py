@@ -125,7 +125,7 @@ class Overlaps:
         cells, number = [*self._cells(masks)], len(self.gold)
         weights = [self.n] if self.search.log.sliced.is_frequency else [self.n, self.squares]
         sums = [
-            np.array([added_up(weight[at], self.pair[at], number) for at in cells])
+            np.array([added_up(weight[own], self.pair[own], number) for own in cells])
             for weight in weights
         ]
         return sums[0], sums[-1]
@@ -149,7 +149,7 @@ class Overlaps:
     def draws(self, masks: Flags, pairs: Counted) -> tuple[Draws, Ints]:
         """The clusters of the rows of masks, and the place of the pair of each of their cells."""
         place = self.of_pairs(pairs, np.arange(len(pairs.n), dtype=np.float64))
-        cells = [at[np.argsort(self.cluster[at], kind="stable")] for at in self._cells(masks)]
+        cells = [own[np.argsort(self.cluster[own], kind="stable")] for own in self._cells(masks)]
         slices = np.repeat(np.arange(len(masks)), [*map(len, cells)])
         places = np.concatenate(cells)
         ids = np.stack([slices, self.cluster[places]])
@@ -193,16 +193,16 @@ class Overlaps:
         """
         converted = np.zeros(len(evidence))
         sides = self._of_clusters(masks, phi)
-        for at, (own, rest) in enumerate(zip(sides, sides, strict=True)):
+        for place, (own, rest) in enumerate(zip(sides, sides, strict=True)):
             clusters_vary, rows_vary = ((own[0] - rest[0]) ** 2).sum(), own[1] + rest[1]
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
             fewest = min(own[2], rest[2])
             if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance
-                t2 = evidence[at] ** 2 / effect
+                t2 = evidence[place] ** 2 / effect
                 deviate = (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
-                converted[at] = deviate
+                converted[place] = deviate
         return converted
 
 
@@ -211,8 +211,8 @@ def spans(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> tuple[
     keys = search.log.keys.values()
     places = compared.places(slices, [key.name for key in keys])
     firsts, lasts = np.full(places.shape, -1), np.full(places.shape, np.iinfo(np.int64).max)
-    for at, key in enumerate(keys):
-        [has] = np.nonzero(places[:, at] >= 0)
+    for column, key in enumerate(keys):
+        [has_key] = np.nonzero(places[:, column] >= 0)
         for ends, name in ((firsts, "first"), (lasts, "last")):
-            ends[has, at] = key.values[name].to_numpy()[places[has, at]]
+            ends[has_key, column] = key.values[name].to_numpy()[places[has_key, column]]
     return firsts, lasts

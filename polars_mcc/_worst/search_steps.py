@@ -102,8 +102,8 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
     listed = list_slices(search, compared, cutoff)
     rows = _listed(search, compared, listed, cutoff)
     if search.settings.verdicts:
-        others = _others(search, compared, listed, cutoff)
-        rows = pl.concat([rows, others], how="diagonal_relaxed")
+        unlisted = _unlisted(search, compared, listed, cutoff)
+        rows = pl.concat([rows, unlisted], how="diagonal_relaxed")
         if not len(listed.slices):
             rows = _in_order(search.log, rows)
             nearest = rows[:1]
@@ -126,9 +126,8 @@ def _slices(search: ModelSearch, compared: ComparedSlices, numbers: Ints) -> pl.
     keys = search.log.keys
     places = compared.places(numbers, [*keys])
     columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
-    for at, key in enumerate(keys.values()):
-        columns[key.column] = places[:, at]
-        columns[f"rank:{key.name}"] = key.ranks(places[:, at])
+    for key, of_key in zip(keys.values(), places.T, strict=True):
+        columns[key.column], columns[f"rank:{key.name}"] = of_key, key.ranks(of_key)
     is_key = pl.col([key.column for key in keys.values()])
     return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
 
@@ -156,13 +155,13 @@ def _listed(
     return rows.with_columns(order=-loss if settings.rank == "loss" else turn * pl.col(end))
 
 
-def _others(
+def _unlisted(
     search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
 ) -> pl.DataFrame:
     """The slices that are not listed. Each `p_adjusted` supposes that its slice is listed next."""
-    is_other = compared.is_distinct.copy()
-    is_other[listed.slices] = False
-    [slices] = np.nonzero(is_other)
+    is_unlisted = compared.is_distinct.copy()
+    is_unlisted[listed.slices] = False
+    [slices] = np.nonzero(is_unlisted)
     comparisons = compared.comparisons
     evidence = comparisons.evidence[slices]
     exact = np.array([listed.exact.get(number, math.nan) for number in slices.tolist()])

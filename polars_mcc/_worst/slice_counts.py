@@ -220,7 +220,8 @@ class SliceCounter:
             is_hit = gold == pred
             sides = [(rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])]
         shape = last - first, k
-        return [added_up(of_side, at, math.prod(shape)).reshape(shape) for at, of_side in sides]
+        cells = math.prod(shape)
+        return [added_up(of_side, cell, cells).reshape(shape) for cell, of_side in sides]
 
 
 def pairs_of(pairs: Counted, slices: Ints) -> Counted:

@@ -216,7 +216,7 @@ class ComparedSlices:
 
     def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
         """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
-        column = {name: at for at, name in enumerate(keys)}
+        column = {name: place for place, name in enumerate(keys)}
         table = np.full((len(slices), len(keys)), -1, np.int64)
         sets = np.searchsorted(self.starts, slices, "right") - 1
         for number in np.unique(sets).tolist():
@@ -229,7 +229,7 @@ class ComparedSlices:
     def clauses(self, slices: Ints, keys: Sequence[str]) -> list[Clauses]:
         """The keys of slices with their values."""
         rows = self.places(slices, keys).tolist()
-        return [tuple((key, at) for key, at in enumerate(row) if at >= 0) for row in rows]
+        return [tuple((key, place) for key, place in enumerate(row) if place >= 0) for row in rows]
 
     def number_of(self, places: Mapping[str, int]) -> int | None:
         """The number of the slice with these places of values, if it was large enough."""
@@ -276,7 +276,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     return ComparedSlices(
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
-        {frozenset(key.name for key in of_keys.keys): at for at, of_keys in enumerate(sets)},
+        {frozenset(key.name for key in of_keys.keys): place for place, of_keys in enumerate(sets)},
         n,
         np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
         Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
@@ -293,8 +293,8 @@ def _has_own_rows(
     """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
     lacks = np.ones(len(of_keys.n), bool)
     for left_out in range(len(of_keys.keys) if len(of_keys.keys) > 1 else 0):
-        kept = [at for at in range(len(of_keys.keys)) if at != left_out]
-        fewer = sets[tuple(of_keys.keys[at] for at in kept)]
+        kept = [key for key in range(len(of_keys.keys)) if key != left_out]
+        fewer = sets[tuple(of_keys.keys[key] for key in kept)]
         if len(fewer.n):
             ids = (_ids(fewer.keys, places) for places in (fewer.places, of_keys.places[kept]))
             place = places_in(*ids)
