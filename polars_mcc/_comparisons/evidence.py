@@ -121,12 +121,12 @@ def _divergence(v: Floats, other: Floats) -> Floats:
 
 
 def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None) -> Floats:
-    """The evidence of slices that have two gold classes or more, all predicted as one class.
+    """The evidence of slices of two or more gold classes that are predicted as one; else NaN.
 
-    If such a slice had the rates of its pool, no row would be predicted as another of its gold
-    classes with the probability Π (1 - r_i)^n_i: of the n_i rows with gold label i, each is so
-    with the rate r_i. With sample weights w, n_i is (Σ w)² / Σ w². `draws` counts other draws than
-    rows: clusters. The pool has the rows of the slice too. It is NaN for other slices.
+    In the pool, a row with gold label i is predicted as another of these gold classes at the rate
+    r_i. So of a slice with n_i rows of each label, no row is, with the probability Π (1 - r_i)^n_i.
+    With sample weights w, n_i is (Σ w)² / Σ w². With clusters, n_i is the number of `draws`. The
+    pool has the rows of the slice too.
     """
     evidence = np.full(pairs.number, math.nan)
     if not len(pairs.n):

@@ -165,7 +165,7 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
         elif bins is not None and is_calendar(dtype):
             keys[name], rows[column] = _of_times(name, read[column])
         else:
-            coded = texts.pop(column) if column in texts else column_of(read[column])
+            coded = texts.pop(column) if column in texts else codes_of(read[column])
             sizes = totals([coded.codes], [len(coded.values)], weight)
             if is_text(dtype):
                 of_values = pl.DataFrame({"text": coded.values.cast(pl.String), "n": sizes})
@@ -247,7 +247,7 @@ def _labels(
         values = texts["gold"].values
     else:
         together = pl.concat([read[side] for side in sides], rechunk=False)
-        codes, values = column_of(together)
+        codes, values = codes_of(together)
         columns = dict(zip(sides, np.split(codes, len(sides)), strict=True))
     sizes = [totals([codes], [len(values)]) for codes in columns.values()]
     labels = values.cast(sides["gold"])
@@ -276,7 +276,7 @@ def _sample(
     return rows.with_columns(cs.categorical().cast(pl.String))
 
 
-def column_of(column: pl.Series) -> CodedColumn:
+def codes_of(column: pl.Series) -> CodedColumn:
     """The codes of a column, and their values."""
     if column.dtype.is_nested() or column.dtype == pl.Object:
         return _by_hash(column)
@@ -380,7 +380,7 @@ def _of_times(name: str, column: pl.Series) -> tuple[CodedKey, Codes]:
     """A key of times, cut by a unit of the calendar, and its codes."""
     unit = unit_of(column.to_frame().select(span(pl.col(column.name))).item())
     # A day of a zone may have two midnights, so a time is a date first.
-    codes, values = column_of(column.dt.date().dt.truncate(unit))
+    codes, values = codes_of(column.dt.date().dt.truncate(unit))
     order = values.arg_sort(nulls_last=True).to_numpy()
     order = order[totals([codes], [len(values)])[order] > 0]
     starts = values.gather(order)

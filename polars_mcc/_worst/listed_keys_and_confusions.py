@@ -27,7 +27,7 @@ from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
-from polars_mcc._worst.failures_in_words import CONFUSION, collapsed, confused
+from polars_mcc._worst.failures_in_words import CONFUSION, collapse_in_words, confusion_in_words
 from polars_mcc._worst.overlapping_slices import Overlaps
 from polars_mcc._worst.slice_scores import Clauses, ComparedSlices, ModelSearch, coarser
 
@@ -48,7 +48,7 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     sums = overlaps.sums(masks)
     pairs, inside = overlaps.pairs(*sums), overlaps.pairs(*(side[::2] for side in sums))
     whole = overlaps.pairs(*overlaps.sums(np.ones_like(masks[:1])))
-    scores = _exact(search, pairs)
+    scores = _exact_scores(search, pairs)
     own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
     given = search.scorer.given_labels(inside, Pools(np.zeros(len(slices), np.int64), whole))
     change = _difference(search, overlaps, masks, pairs, whole=whole, scores=floats(scores))
@@ -68,7 +68,7 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     ]
 
 
-def _exact(search: ModelSearch, pairs: Counted) -> pl.Series:
+def _exact_scores(search: ModelSearch, pairs: Counted) -> pl.Series:
     """The exact scores of slices, as `by` has them."""
     log, metric, labels = search.log.sliced, search.settings.metric, search.scorer.labels
     gold, pred = (labels.gather(side) for side in (pairs.gold, pairs.pred))
@@ -155,12 +155,13 @@ def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) 
             gold, pred = labels[int(golds[best])], labels[int(preds[best])]
             share = float(shares[best])
             rest = None if np.isnan(rests[best]) else float(rests[best])
-            row = gold, pred, share, rest, confused(gold, pred, share, rest)
+            row = gold, pred, share, rest, confusion_in_words(gold, pred, share, rest)
         is_here = here > 0
         if len(np.unique(preds[is_here])) == 1 and len(np.unique(golds[is_here])) > 1:
             missed = int(np.argmax(np.where(is_here & is_wrong, here, -1.0)))
             n = float(here[missed]) if count.is_float() else int(here[missed])
-            row = *row[:4], collapsed(labels[int(preds[missed])], labels[int(golds[missed])], n)
+            pred, gold = labels[int(preds[missed])], labels[int(golds[missed])]
+            row = *row[:4], collapse_in_words(pred, gold, n)
         rows.append(row)
     return pl.DataFrame(rows, schema, orient="row")
 

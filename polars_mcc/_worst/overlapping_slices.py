@@ -1,8 +1,7 @@
 """Overlapping slices: count rows once by the slices they are in, then combine the counts.
 
-Codes of a key that are in the same slices are alike. So rows fall into kinds: those of one kind are
-in the same slices. The pairs of the rows that are in one slice and not in another are sums over the
-kinds.
+Rows that are in the same slices are of one kind. The pairs of the rows that are in one slice, and
+not in another, are sums over kinds.
 """
 
 from __future__ import annotations
@@ -65,6 +64,7 @@ class Overlaps:
             if (first >= 0).any():  # Else no slice has the key.
                 code = np.arange(key.size + 1)
                 is_in = (first <= code) & (code <= last)
+                # Codes that are in the same slices become one code.
                 _, example, alike = np.unique(
                     np.packbits(is_in, axis=0), axis=1, return_index=True, return_inverse=True
                 )

@@ -11,7 +11,7 @@ from polars_mcc._metrics.slice_sums import Floats, Ints
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 
 LENIENT = 2.0
-"""The first p-values may be so many times too small: they take the variance of the rest from the
+"""How many times too large the first p-values may be: they take the variance of the rest from the
 whole log."""
 
 

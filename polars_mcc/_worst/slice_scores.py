@@ -40,13 +40,14 @@ Clauses: TypeAlias = tuple[tuple[int, int], ...]
 """A slice, as the place of each of its keys with the place of the value of this key."""
 
 _SLICES_PER_TEST = 100
-"""Slices have the same rows if keys determine each other, and then count as one test. On average,
-so many slices are one test, at most."""
+"""If keys determine each other, slices have the same rows, and count as one test: on average, at
+most so many slices."""
 _NOT_A_NUMBER = -sys.float_info.max
-"""Stands for a score that is NaN: a score that is unknown is NaN in arrays."""
+"""Stands for a score of NaN, as NaN in an array is an unknown score."""
 _LABELS_AT_ONCE = 2**20  # labels of slices that are scored at once
 _SURER = math.sqrt(2)
-"""Evidence by cluster may be so many times the evidence by row: influences in a cluster cancel."""
+"""How many times the evidence by row the evidence by cluster may be: influences in a cluster may
+cancel."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class ModelSearch:
     """The metric as a proportion."""
     counter: SliceCounter
     scorer: Scorer
-    """A score at 0/0 is 0, or unknown."""
+    """It scores 0/0 as 0 or as unknown, never as 1."""
 
     @classmethod
     def of(cls, settings: SearchSettings, log: CodedLog, model: str) -> ModelSearch:
@@ -123,12 +124,12 @@ class ModelSearch:
         return Cutoff(settings.correction, 1 - settings.ci, tests, longest, surer)
 
     def shown(self, margins: Margins) -> Floats:
-        """The scores of slices as `by` has them; `_NOT_A_NUMBER` for NaN, NaN if there is none."""
+        """The scores of slices as in `by`: `_NOT_A_NUMBER` for NaN, NaN for null."""
         zero_division = self.log.sliced.zero_division
         values = self.scorer.values(margins, zero_division)
         if zero_division is None or not math.isnan(zero_division):
             return values
-        # At 0/0 it is NaN. Without gold rows there is none.
+        # 0/0 is NaN. A score without gold rows is null.
         is_known = ~np.isnan(self.scorer.values(margins, 0.0))
         return np.where(np.isnan(values) & is_known, _NOT_A_NUMBER, values)
 
@@ -161,7 +162,7 @@ class ModelSearch:
     def collapse(
         self, pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None
     ) -> Floats:
-        """The evidence of slices whose predictions are one class, where the metric is 0/0 then."""
+        """The evidence of slices predicted as one class, if the metric is then 0/0; else NaN."""
         metric = self.settings.metric
         can_be = metric.is_of_two and not metric.is_of_scores
         if not can_be or self.scorer.zero_division is None:
@@ -187,7 +188,7 @@ class Comparisons(NamedTuple):
     """How many standard errors the slice is behind the reference; 0 if it is not behind, NaN if it
     cannot be compared."""
     shown: Floats
-    """The score as `by` has it: see `ModelSearch.shown`. Only if all slices are shown."""
+    """The score as in `by` (see `ModelSearch.shown`); empty unless all slices are shown."""
     shown_rest: Floats
 
 
@@ -206,7 +207,7 @@ class ComparedSlices:
     """The rows that are not scored."""
     comparisons: Comparisons
     is_distinct: Flags
-    """Whether it has other rows than each slice with one key fewer."""
+    """Whether it has fewer rows than each slice with one key fewer."""
     has_most_rows: Flags
     """Whether it has more than `max_share` of the scored rows."""
     overall: float
@@ -245,8 +246,7 @@ class ComparedSlices:
 def compared_slices(search: ModelSearch) -> ComparedSlices:
     """Count every slice, and compare each large enough slice with the rest of the log.
 
-    A slice that has too little evidence for the list, whatever its limits, gets evidence 0, and its
-    limits are not computed.
+    A slice that cannot have enough evidence for the list, whatever its limits, gets evidence 0.
     """
     whole = _WholeLog.of(search)
     step = max(1, _LABELS_AT_ONCE // max(1, len(search.log.labels)))
@@ -290,7 +290,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
 def _has_own_rows(
     sets: Mapping[CrossedKeys, SlicesOfKeys], of_keys: SlicesOfKeys, rounding: float
 ) -> Flags:
-    """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
+    """Whether each slice lacks rows of every slice with one key fewer. Else a key adds nothing."""
     lacks = np.ones(len(of_keys.n), bool)
     for left_out in range(len(of_keys.keys) if len(of_keys.keys) > 1 else 0):
         kept = [key for key in range(len(of_keys.keys)) if key != left_out]
@@ -303,7 +303,7 @@ def _has_own_rows(
 
 
 def _ids(keys: CrossedKeys, places: Ints) -> Ints:
-    """A number for the values of some keys, of Python if there are very many values."""
+    """A number for the values of some keys. If 64 bits are too few, it is an integer of Python."""
     sizes = [key.values.height for key in keys]
     ids: Ints = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
     for size, place in zip(sizes[1:], places[1:], strict=True):
@@ -374,7 +374,7 @@ class _WholeLog:
     ) -> tuple[Floats, Floats]:
         """The spread and the evidence of slices that may reach the needed evidence.
 
-        The rest has as many rows of a proportion, for each of its rows, as the log.
+        The effective rows m of the rest are those of the log, in proportion to its rows.
         """
         search, scale = self.search, self.search.scale
         v_rest, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
