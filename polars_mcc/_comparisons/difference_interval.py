@@ -72,6 +72,17 @@ def difference(
         return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)
 
 
+def difference_by_cluster(
+    a: Side, b: Side, ci: float, covariance: Floats, n_clusters: Ints
+) -> Difference:
+    """The difference b - a if rows of a cluster may be in both; `n_clusters`: in the smaller."""
+    with np.errstate(all="ignore"):
+        correlation = np.clip(covariance / (a.se * b.se), -1, 1)
+        squared = np.clip(a.se**2 + b.se**2 - 2 * covariance, 0, None)
+    known = np.nan_to_num(correlation, nan=0.0)
+    return difference(a, b, ci, se=np.sqrt(squared), correlation=known, df=n_clusters - 1)
+
+
 def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats, Floats]:
     """How far the interval of b - a reaches down, and up."""
     of_a = np.stack([a.high - a.score, a.score - a.low])

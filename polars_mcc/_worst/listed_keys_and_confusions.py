@@ -19,7 +19,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.difference_interval import Difference, Side, difference
+from polars_mcc._comparisons.difference_interval import (
+    Difference,
+    Side,
+    difference,
+    difference_by_cluster,
+)
 from polars_mcc._counts.class_counts import of_pairs
 from polars_mcc._intervals.count_arrays import Counted, floats, of_arrays
 from polars_mcc._intervals.interval_methods import normal_critical
@@ -115,17 +120,9 @@ def _difference(
     covariance = overlaps.covariances(masks, overlaps.of_pairs(pairs, measured.phi))
     clusters = draws[0].n_clusters
     assert clusters is not None  # noqa: S101 - for the type checker
-    with np.errstate(all="ignore"):
-        correlation = np.clip(covariance / (rest.se * own.se), -1, 1)
-        squared = np.clip(rest.se**2 + own.se**2 - 2 * covariance, 0, None)
-        return difference(
-            rest,
-            own,
-            ci,
-            se=np.sqrt(squared),
-            correlation=np.nan_to_num(correlation, nan=0.0),
-            df=np.minimum(clusters[::2], clusters[1::2]) - 1,
-        )
+    return difference_by_cluster(
+        rest, own, ci, covariance, np.minimum(clusters[::2], clusters[1::2])
+    )
 
 
 def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) -> pl.DataFrame:
@@ -174,14 +171,13 @@ def dtype_of_parts(metric: str, count: pl.DataType) -> pl.List:
 
 def _parts(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> pl.Series:
     """The parts of each slice of two or more keys; null for a slice of one key."""
-    keys = [*search.log.keys.values()]
-    of_slices = compared.clauses(slices, [*search.log.keys])
+    of_slices = compared.clauses(slices)
     # A coarser slice may be unknown: with sample weights it may count as fewer rows than its parts,
     # too few to be tested.
     score_of: dict[Clauses, float] = {(): compared.overall}
     n_of: dict[Clauses, float] = {}
     for coarse in {coarse for slice_ in of_slices for coarse in coarser(slice_)}:
-        number = compared.number_of({keys[key].name: place for key, place in coarse})
+        number = compared.number_of(coarse)
         if number is not None:
             n_of[coarse] = compared.n[number].item()
             score_of[coarse] = float(compared.comparisons.score[number])
@@ -195,8 +191,8 @@ def _parts(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> pl.Se
             score, adds = score_of.get(alone), _added(score_of, slice_, key)
             parts.append(
                 {
-                    "key": keys[key].name,
-                    "slice": keys[key].values["said"][place],
+                    "key": compared.keys[key].name,
+                    "slice": compared.keys[key].values["said"][place],
                     "n": n_of.get(alone),
                     metric: None if score is None else turn * score,
                     "adds": None if adds is None else turn * adds,

@@ -58,7 +58,7 @@ class SliceList(NamedTuple):
 def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> SliceList:
     """List the slices with the most evidence."""
     longest = cutoff.longest
-    waiting, beyond = _unexplained(search, compared, _candidates(search, compared, cutoff), cutoff)
+    waiting, beyond = _unexplained(compared, _candidates(compared, cutoff), cutoff)
     listed = waiting[:0]
     p_value: Floats = np.zeros(0)
     exact: dict[int, float] = {}
@@ -71,13 +71,13 @@ def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -
     return SliceList(listed[:longest], p_value[:longest], exact, beyond)
 
 
-def _candidates(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> Ints:
+def _candidates(compared: ComparedSlices, cutoff: Cutoff) -> Ints:
     """The slices that may be listed, in the order of evidence."""
     needed = evidence_of(LENIENT * cutoff.level) / cutoff.surer
     [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > needed))
-    keys = sorted(search.log.keys.values(), key=lambda key: -key.size)
-    places = compared.places(near, [key.name for key in keys])
-    ranks = [key.ranks(of_key) for key, of_key in zip(keys, places.T, strict=True)]
+    places = compared.places(near)
+    ranked_keys = sorted(zip(compared.keys, places.T, strict=True), key=lambda both: -both[0].size)
+    ranks = [key.ranks(of_key) for key, of_key in ranked_keys]
     sets = np.searchsorted(compared.starts, near, "right")
     n_keys, evidence = (places >= 0).sum(1), compared.comparisons.evidence[near]
     # Equal evidence: fewer keys, more rows, and then the order of the values.
@@ -88,9 +88,7 @@ def _candidates(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -
     return ranked[: below[-1] + 1] if len(below) else ranked[:0]
 
 
-def _unexplained(
-    search: ModelSearch, compared: ComparedSlices, ranked: Ints, cutoff: Cutoff
-) -> tuple[Ints, Ints]:
+def _unexplained(compared: ComparedSlices, ranked: Ints, cutoff: Cutoff) -> tuple[Ints, Ints]:
     """The slices without those that a surer slice seems to explain, and those not looked at.
 
     A part of a surer slice is left out unless it is behind the other rows of that slice by
@@ -101,7 +99,7 @@ def _unexplained(
     later.
     """
     needed = evidence_of(float(cutoff.largest_p(LONGEST_LIST)))
-    first, last = spans(search, compared, ranked)
+    first, last = spans(compared, ranked)
     of_all = compared.comparisons
     arrays = compared.n, of_all.score, of_all.reference, of_all.spread
     n, score, rest, spread = (array[ranked].astype(np.float64) for array in arrays)
@@ -163,7 +161,7 @@ class _Candidates:
         order = sorted(range(len(slices)), key=lambda number: (-alone[number], number))
         ranked = slices[order]
         evidence = [alone[number] for number in order]
-        clauses = compared.clauses(ranked, [*search.log.keys])
+        clauses = compared.clauses(ranked)
         ranks = {slice_: rank for rank, slice_ in enumerate(clauses)}
         wholes = [
             [ranks[whole] for whole in coarser(slice_)[:-1] if whole in ranks] for slice_ in clauses

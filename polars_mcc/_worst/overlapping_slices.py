@@ -57,7 +57,7 @@ class Overlaps:
     def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> Overlaps:
         """Count the rows of the log by kind, for these slices."""
         log = search.log
-        firsts, lasts = spans(search, compared, slices)
+        firsts, lasts = spans(compared, slices)
         codes, members = {}, []
         for place, key in enumerate(log.keys.values()):
             first, last = firsts[:, place, None], lasts[:, place, None]
@@ -206,12 +206,11 @@ class Overlaps:
         return converted
 
 
-def spans(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> tuple[Ints, Ints]:
+def spans(compared: ComparedSlices, slices: Ints) -> tuple[Ints, Ints]:
     """The first and last code of each slice in each key; all codes if the key is not in its set."""
-    keys = search.log.keys.values()
-    places = compared.places(slices, [key.name for key in keys])
+    places = compared.places(slices)
     firsts, lasts = np.full(places.shape, -1), np.full(places.shape, np.iinfo(np.int64).max)
-    for column, key in enumerate(keys):
+    for column, key in enumerate(compared.keys):
         [has_key] = np.nonzero(places[:, column] >= 0)
         for ends, name in ((firsts, "first"), (lasts, "last")):
             ends[has_key, column] = key.values[name].to_numpy()[places[has_key, column]]

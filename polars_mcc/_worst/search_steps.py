@@ -121,14 +121,13 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
     )
 
 
-def _slices(search: ModelSearch, compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
+def _slices(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
     """The places and ranks of the values of slices, and their rows."""
-    keys = search.log.keys
-    places = compared.places(numbers, [*keys])
+    places = compared.places(numbers)
     columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
-    for key, of_key in zip(keys.values(), places.T, strict=True):
+    for key, of_key in zip(compared.keys, places.T, strict=True):
         columns[key.column], columns[f"rank:{key.name}"] = of_key, key.ranks(of_key)
-    is_key = pl.col([key.column for key in keys.values()])
+    is_key = pl.col([key.column for key in compared.keys])
     return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
 
 
@@ -145,7 +144,7 @@ def _listed(
     for which in (is_most, ~is_most):
         p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
     own = normal(np.array([listed.exact[number] for number in slices.tolist()]))
-    rows = _slices(search, compared, slices).with_columns(
+    rows = _slices(compared, slices).with_columns(
         *described(search, compared, slices),
         *of_arrays(p_value=own, p_adjusted=p_adjusted),
         verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
@@ -187,7 +186,7 @@ def _unlisted(
         rest=comparisons.rest[slices],
     )
     diff = score - (rest if search.settings.to == "rest" else of_labels)
-    rows = _slices(search, compared, slices).with_columns(of_labels, *arrays)
+    rows = _slices(compared, slices).with_columns(of_labels, *arrays)
     return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
 
 

@@ -24,7 +24,7 @@ from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Scorer, has_classes
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up, places_in
-from polars_mcc._worst.column_codes import CodedLog
+from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.slice_counts import (
@@ -196,10 +196,12 @@ class Comparisons(NamedTuple):
 class ComparedSlices:
     """All slices that were counted and are large enough, set after set: arrays (slices,)."""
 
+    keys: Sequence[CodedKey]
+    """All keys of the log."""
     sets: Sequence[SlicesOfKeys]
     starts: Ints
     """The number of the first slice of each set: (sets,)."""
-    place_of_set: Mapping[frozenset[str], int]
+    place_of_set: Mapping[frozenset[CodedKey], int]
     """The place of the set of these keys."""
     n: Ints
     """The weight of the scored rows."""
@@ -215,30 +217,31 @@ class ComparedSlices:
     n_small: int
     """How many slices are too small."""
 
-    def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
+    def places(self, slices: Ints) -> Ints:
         """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
-        column = {name: place for place, name in enumerate(keys)}
-        table = np.full((len(slices), len(keys)), -1, np.int64)
+        column = {key: place for place, key in enumerate(self.keys)}
+        table = np.full((len(slices), len(self.keys)), -1, np.int64)
         sets = np.searchsorted(self.starts, slices, "right") - 1
         for number in np.unique(sets).tolist():
             [rows] = np.nonzero(sets == number)
             of_keys = self.sets[number]
             for key, places in zip(of_keys.keys, of_keys.places, strict=True):
-                table[rows, column[key.name]] = places[slices[rows] - self.starts[number]]
+                table[rows, column[key]] = places[slices[rows] - self.starts[number]]
         return table
 
-    def clauses(self, slices: Ints, keys: Sequence[str]) -> list[Clauses]:
+    def clauses(self, slices: Ints) -> list[Clauses]:
         """The keys of slices with their values."""
-        rows = self.places(slices, keys).tolist()
+        rows = self.places(slices).tolist()
         return [tuple((key, place) for key, place in enumerate(row) if place >= 0) for row in rows]
 
-    def number_of(self, places: Mapping[str, int]) -> int | None:
-        """The number of the slice with these places of values, if it was large enough."""
+    def number_of(self, slice_: Clauses) -> int | None:
+        """The number of the slice with these keys and values, if it was large enough."""
+        places = {self.keys[key]: place for key, place in slice_}
         set_ = self.place_of_set.get(frozenset(places))
         if set_ is None:
             return None
         of_keys = self.sets[set_]
-        wanted = np.array([[places[key.name]] for key in of_keys.keys])
+        wanted = np.array([[places[key]] for key in of_keys.keys])
         [same] = np.nonzero((of_keys.places == wanted).all(0))
         return int(self.starts[set_] + same[0]) if len(same) else None
 
@@ -274,9 +277,10 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     nothing = np.zeros(0, np.int64)
     n = np.concatenate([nothing, *(of_keys.n for of_keys in sets)])
     return ComparedSlices(
+        [*search.log.keys.values()],
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
-        {frozenset(key.name for key in of_keys.keys): place for place, of_keys in enumerate(sets)},
+        {frozenset(of_keys.keys): place for place, of_keys in enumerate(sets)},
         n,
         np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
         Comparisons(*map(np.concatenate, zip(*parts, strict=True))),

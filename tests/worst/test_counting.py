@@ -84,8 +84,7 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
     ]
     [kept] = np.nonzero(looked.is_distinct)
     places = [
-        tuple(None if place < 0 else place for place in row)
-        for row in looked.places(kept, [*keys]).tolist()
+        tuple(None if place < 0 else place for place in row) for row in looked.places(kept).tolist()
     ]
     found = dict(zip(places, looked.n[kept].tolist(), strict=True))
     assert len(found) == len(kept) > 50
