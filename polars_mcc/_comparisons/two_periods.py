@@ -11,6 +11,8 @@ from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, wit
 from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
 from polars_mcc._metrics.slice_sums import Floats, added_up
 
+_PERIODS = tuple(PERIODS.categories)
+
 
 def changes(
     log: SlicedLog, apart: SlicedLog, cells: pl.DataFrame, options: IntervalOptions
@@ -43,9 +45,6 @@ def changes(
         change = difference_by_cluster(before, after, options.ci, covariance, fewest)
     scores = {"score_a": f"{metric.name}_before", "score_b": f"{metric.name}_after"}
     return change.beside(both.with_columns(pl.col(name).alias(to) for to, name in scores.items()))
-
-
-_PERIODS = tuple(PERIODS.categories)
 
 
 def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:

@@ -1,11 +1,14 @@
 """Which slices are listed: each by its own reason, and few that are not behind.
 
-Slices are ordered by evidence, the largest first. A slice is listed if it passes three tests. It is
-behind the rest of the log. It is also behind after the rows of slices listed before are removed
-from it and from the rest; a part of a listed slice must be behind the rest of that slice. And it is
-behind the rest of each slice with fewer keys that contains it and is behind too: so a slice is
-named by its cause, and not by a key that happens to go with it. A slice is removed again if it is
-not behind without its listed parts.
+Slices are ordered by evidence, the largest first. A slice is listed if it passes three tests:
+
+- It is behind the rest of the log.
+- It is still behind if the rows of slices listed before are removed from both sides. If it is a
+  part of a listed slice, it is behind the rest of that slice.
+- It is behind the rest of each slice with fewer keys that contains it and is behind too. So a slice
+  is named by its cause, and not by a key that happens to go with it.
+
+A slice is removed again if it is not behind without its listed parts.
 
 A slice with most of the rows makes a list of its own: it passes the same tests, but its rows are
 not removed from other slices. Else little would remain to compare them with.

@@ -165,7 +165,8 @@ class Overlaps:
         divided by the rows in the slice and by the rows in the rest.
         """
         sides = self._of_clusters(masks, phi)
-        return np.array([(own[0] * rest[0]).sum() for own, rest in zip(sides, sides, strict=True)])
+        both = zip(sides, sides, strict=True)
+        return np.array([(sums * sums_rest).sum() for (sums, *_), (sums_rest, *_) in both])
 
     def _of_clusters(self, masks: Flags, phi: Floats) -> Iterator[tuple[Ints, float, int]]:
         """For each mask: Φ of each cluster per row of the mask, Σ φ² likewise, and its clusters."""
@@ -194,9 +195,10 @@ class Overlaps:
         converted = np.zeros(len(evidence))
         sides = self._of_clusters(masks, phi)
         for place, (own, rest) in enumerate(zip(sides, sides, strict=True)):
-            clusters_vary, rows_vary = ((own[0] - rest[0]) ** 2).sum(), own[1] + rest[1]
+            (sums, squares, n), (sums_rest, squares_rest, n_rest) = own, rest
+            clusters_vary, rows_vary = ((sums - sums_rest) ** 2).sum(), squares + squares_rest
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
-            fewest = min(own[2], rest[2])
+            fewest = min(n, n_rest)
             if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance

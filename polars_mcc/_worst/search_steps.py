@@ -121,7 +121,7 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
     )
 
 
-def _slices(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
+def _values_and_sizes(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
     """The places and ranks of the values of slices, and their rows."""
     places = compared.places(numbers)
     columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
@@ -144,7 +144,7 @@ def _listed(
     for which in (is_most, ~is_most):
         p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
     own = normal(np.array([listed.exact[number] for number in slices.tolist()]))
-    rows = _slices(compared, slices).with_columns(
+    rows = _values_and_sizes(compared, slices).with_columns(
         *described(search, compared, slices),
         *of_arrays(p_value=own, p_adjusted=p_adjusted),
         verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
@@ -186,7 +186,7 @@ def _unlisted(
         rest=comparisons.rest[slices],
     )
     diff = score - (rest if search.settings.to == "rest" else of_labels)
-    rows = _slices(compared, slices).with_columns(of_labels, *arrays)
+    rows = _values_and_sizes(compared, slices).with_columns(of_labels, *arrays)
     return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
 
 

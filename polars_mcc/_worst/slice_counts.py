@@ -104,7 +104,7 @@ class SliceCounter:
         keys = [key for key in self.log.keys.values() if key.size]
         keys = sorted(keys, key=lambda key: -key.size)
         small: dict[CrossedKeys, float] = {}
-        large: dict[CrossedKeys, float] = {}
+        large: dict[CrossedKeys, float] = {}  # Grouping makes a cell per row, at most.
         for number in range(1, depth + 1):
             for of_set in itertools.combinations(keys, number):
                 cells = math.prod(key.size + 1 for key in of_set) * self.n_pairs
