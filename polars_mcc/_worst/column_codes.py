@@ -64,7 +64,7 @@ class CodedKey:
     """A row per value: `value` in the dtype of the result, how the slice is `said`, such as
     `age ≤ 25`, and the `first` and `last` of the codes that the value covers."""
     rank: Ints
-    """The place of each value in the order of the result: (values,)."""
+    """The place of each value in the order of the result; at -1, of no value: (values + 1,)."""
     n_small: int = 0
     """How many values have too few rows for a slice."""
 
@@ -77,10 +77,6 @@ class CodedKey:
     def is_cut(self) -> bool:
         """Whether a code may be in several values, as values are ranges."""
         return self.size < self.values.height
-
-    def ranks(self, places: Ints) -> Ints:
-        """The ranks of values by their places; the last for -1, no value."""
-        return np.append(self.rank, len(self.rank))[places]
 
 
 class CodedColumn(NamedTuple):
@@ -362,9 +358,8 @@ def _of_values(
     order = rows.select(pl.arg_sort_by("text", "n", nulls_last=True)).to_series().to_numpy()
     shown = pl.col("text").alias("value") if as_words else pl.col("value")
     rows = rows.select(shown, "said", "first", "last")
-    return CodedKey(
-        name, len(values), rows, _places_in_order(places, len(values), order), n_small
-    ), codes
+    rank = np.append(_places_in_order(places, len(values), order), len(values))
+    return CodedKey(name, len(values), rows, rank, n_small), codes
 
 
 def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[CodedKey, Codes]:
@@ -412,4 +407,4 @@ def _cut_key(
     schema = {"value": pl.String, "first": pl.Int64, "last": pl.Int64}
     values = pl.DataFrame(slices, schema=schema, orient="row")
     values = values.select("value", clause(key, pl.col("value")).alias("said"), "first", "last")
-    return CodedKey(key, len(names), values, np.arange(values.height))
+    return CodedKey(key, len(names), values, np.arange(values.height + 1))

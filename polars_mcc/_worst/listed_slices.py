@@ -80,7 +80,7 @@ def _candidates(compared: ComparedSlices, cutoff: Cutoff) -> Ints:
     [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > needed))
     places = compared.places(near)
     ranked_keys = sorted(zip(compared.keys, places.T, strict=True), key=lambda both: -both[0].size)
-    ranks = [key.ranks(of_key) for key, of_key in ranked_keys]
+    ranks = [key.rank[of_key] for key, of_key in ranked_keys]
     sets = np.searchsorted(compared.starts, near, "right")
     n_keys, evidence = (places >= 0).sum(1), compared.comparisons.evidence[near]
     # Equal evidence: fewer keys, more rows, and then the order of the values.

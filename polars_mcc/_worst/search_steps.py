@@ -126,7 +126,7 @@ def _values_and_sizes(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
     places = compared.places(numbers)
     columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
     for key, of_key in zip(compared.keys, places.T, strict=True):
-        columns[key.column], columns[f"rank:{key.name}"] = of_key, key.ranks(of_key)
+        columns[key.column], columns[f"rank:{key.name}"] = of_key, key.rank[of_key]
     is_key = pl.col([key.column for key in compared.keys])
     return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
 
