@@ -27,10 +27,9 @@ class Side(NamedTuple):
         """The columns of a metric in a frame of scores."""
         return cls(*(floats(scores[name + suffix]) for name in (metric, *columns_of([metric]))))
 
-    def at(self, places: Ints) -> Side:
+    def gather(self, places: Ints) -> Side:
         """The scores of these slices; -1 is none."""
-        parts = (np.append(one, math.nan)[places] for one in self)
-        return Side(*parts)
+        return Side(*(np.append(column, math.nan)[places] for column in self))
 
 
 class Difference(NamedTuple):
@@ -73,17 +72,26 @@ def difference(
         return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)
 
 
+def difference_by_cluster(
+    a: Side, b: Side, ci: float, covariance: Floats, n_clusters: Ints
+) -> Difference:
+    """The difference b - a if rows of a cluster may be in both; `n_clusters`: in the smaller."""
+    with np.errstate(all="ignore"):
+        correlation = np.clip(covariance / (a.se * b.se), -1, 1)
+        squared = np.clip(a.se**2 + b.se**2 - 2 * covariance, 0, None)
+    known = np.nan_to_num(correlation, nan=0.0)
+    return difference(a, b, ci, se=np.sqrt(squared), correlation=known, df=n_clusters - 1)
+
+
 def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats, Floats]:
     """How far the interval of b - a reaches down, and up."""
-
-    def reach(one: Floats, other: Floats) -> Floats:
-        squared = one**2 + other**2 - 2 * correlation * one * other
-        is_null = np.isnan(one) | np.isnan(other)
-        # Else NaN comes from an infinite logarithm.
-        known = np.where(np.isnan(squared), math.inf, np.clip(squared, 0, None))
-        return np.where(is_null, math.nan, np.sqrt(known))
-
-    return reach(b.score - b.low, a.high - a.score), reach(b.high - b.score, a.score - a.low)
+    of_a = np.stack([a.high - a.score, a.score - a.low])
+    of_b = np.stack([b.score - b.low, b.high - b.score])
+    squared = of_a**2 + of_b**2 - 2 * correlation * of_a * of_b
+    # If both reaches are known, NaN comes from an infinite logarithm.
+    known = np.where(np.isnan(squared), math.inf, np.clip(squared, 0, None))
+    down, up = np.where(np.isnan(of_a) | np.isnan(of_b), math.nan, np.sqrt(known))
+    return down, up
 
 
 def with_limits(

@@ -29,12 +29,16 @@ range."""
 
 @dataclass(frozen=True)
 class Scale:
-    """A metric as a proportion: its sign such that more is better, and its range if it has one."""
+    """A metric as a proportion of its range, if it has one.
+
+    A score times `turn` is such that more is better. `low` and `high` are the range of such scores.
+    """
 
     turn: int
     low: float | None
     high: float | None
     max_rows: float = MAX_ROWS
+    """The largest m, per row of the log."""
 
     @classmethod
     def of(cls, metric: Metric) -> Scale:
@@ -43,13 +47,9 @@ class Scale:
         turn = -1 if metric.less_is_better else 1
         numbers = [turn * end for end in ends if end is not None]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
-            return cls(turn, None, None)
+            return cls(turn, None, None, math.inf)
         max_rows = math.inf if metric.is_of_scores else MAX_ROWS
         return cls(turn, min(numbers), max(numbers), max_rows)
-
-    def turned(self, score: Floats) -> Floats:
-        """The score, or its negative, so that more is better."""
-        return self.turn * score
 
     def proportion(self, score: Floats) -> Floats:
         """The score as a proportion of the range."""
@@ -70,12 +70,6 @@ class Scale:
             v, end = self.proportion(score), self.proportion(limit)
             rows = np.minimum(rows_with_limit(v, end, z), self.max_rows * n)
             return np.where(end != v, rows, math.nan)
-
-    def at_most(self, score: Floats, n: Floats, v_a: Floats, rows_a: Floats) -> Floats:
-        """An upper bound of the evidence of a score of `n` rows, without its limits."""
-        if self.low is None or math.isinf(self.max_rows):
-            return np.full(len(score), math.inf)
-        return self.evidence(self.proportion(score), self.max_rows * n, v_a, rows_a)
 
     def evidence(self, v_b: Floats, rows_b: Floats, v_a: Floats, rows_a: Floats) -> Floats:
         """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
@@ -127,12 +121,12 @@ def _divergence(v: Floats, other: Floats) -> Floats:
 
 
 def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None) -> Floats:
-    """The evidence of slices that have two gold classes or more, all predicted as one class.
+    """The evidence of slices of two or more gold classes that are predicted as one; else NaN.
 
-    If such a slice had the rates of its pool, no row would be predicted as another of its gold
-    classes with the probability Π (1 - r_i)^n_i: of the n_i rows with gold label i, each is so
-    with the rate r_i. With sample weights w, n_i is (Σ w)² / Σ w². `draws` counts other draws than
-    rows: clusters. The pool has the rows of the slice too. It is NaN for other slices.
+    In the pool, a row with gold label i is predicted as another of these gold classes at the rate
+    r_i. So of a slice with n_i rows of each label, no row is, with the probability Π (1 - r_i)^n_i.
+    With sample weights w, n_i is (Σ w)² / Σ w². With clusters, n_i is the number of `draws`. The
+    pool has the rows of the slice too.
     """
     evidence = np.full(pairs.number, math.nan)
     if not len(pairs.n):
@@ -151,9 +145,9 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     own, starts = np.unique(pool.slices.astype(np.int64) * k + pool.gold, return_index=True)
     labels = Segments(starts, len(pool.n))
     place = places_in(own, pool_of[slices].astype(np.int64) * k + gold)
-    of_cell, at = labels.rows_of(place)
-    as_missed = places_in(missed, slices[of_cell] * k + pool.pred[at]) >= 0
-    rate = added_up(pool.n[at] * as_missed, of_cell, len(cells)) / labels.sum(pool.n)[place]
+    of_cell, pair = labels.rows_of(place)
+    as_missed = places_in(missed, slices[of_cell] * k + pool.pred[pair]) >= 0
+    rate = added_up(pool.n[pair] * as_missed, of_cell, len(cells)) / labels.sum(pool.n)[place]
     n = equal_rows(pairs.n[cells], pairs.squares[cells]) if draws is None else draws[cells]
     with np.errstate(all="ignore"):
         log_p = added_up(n * np.log1p(-rate), slices, pairs.number)

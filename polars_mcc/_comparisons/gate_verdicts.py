@@ -134,8 +134,8 @@ class Judging:
         number = left.height
         if not number:
             return ""
-        bounds = sorted({rule.bound for rule in self.rules if isinstance(rule.at, pl.DataFrame)})
-        has_own = bool(bounds) and all(isinstance(rule.at, pl.DataFrame) for rule in self.rules)
+        bounds = sorted({rule.bound for rule in self.rules if isinstance(rule.given, pl.DataFrame)})
+        has_own = bool(bounds) and all(isinstance(rule.given, pl.DataFrame) for rule in self.rules)
         has_gold = pl.any_horizontal(rule.has_gold for rule in self.rules)
         why = {
             "not in the log": pl.all_horizontal(pl.col(sizes).is_null()),

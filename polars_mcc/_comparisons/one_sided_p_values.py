@@ -40,7 +40,7 @@ def of_threshold(
     slices: pl.DataFrame,
     metric: Metric,
     bound: Bound,
-    at: pl.Expr,
+    threshold: pl.Expr,
     ci: float,
     *,
     is_frequency: bool,
@@ -52,8 +52,8 @@ def of_threshold(
     """
     df = slices["n_clusters"].to_numpy() - 1 if "n_clusters" in slices.columns else None
     scale, score, up, down = _turned(slices, metric, bound)
-    to = floats(slices.select(at.cast(pl.Float64)).to_series())
-    to = scale.turned(np.broadcast_to(to, score.shape))
+    to = floats(slices.select(threshold.cast(pl.Float64)).to_series())
+    to = scale.turn * np.broadcast_to(to, score.shape)
     with np.errstate(all="ignore"):
         z, is_below = critical(ci, df), score < to
         limit = np.where(is_below, up, down)
@@ -100,7 +100,7 @@ def _turned(
     """The scale on which more is better, the score, and its limits on the better and worse side."""
     scale = Scale.of(replace(metric, less_is_better=bound == "max"))
     names = (f"{metric.name}{part}{suffix}" for part in ("", "_low", "_high"))
-    score, low, high = (scale.turned(floats(slices[name])) for name in names)
+    score, low, high = (scale.turn * floats(slices[name]) for name in names)
     return (scale, score, high, low) if bound == "min" else (scale, score, low, high)
 
 

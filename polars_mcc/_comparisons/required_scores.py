@@ -27,14 +27,16 @@ class Rule:
 
     metric: Metric
     bound: Literal["min", "max"]
-    at: float | pl.DataFrame
-    value: str  # the column that is compared with the threshold
+    given: float | pl.DataFrame
+    """The threshold, or a frame with one per slice."""
+    value: str
+    """The column that is compared with the threshold."""
 
     @property
     def mark(self) -> str:
         """The column that says whether a slice fails."""
-        at = "each" if isinstance(self.at, pl.DataFrame) else self.at
-        return f"{FACT}{self.bound} {self.metric.name} {at}"
+        threshold = "each" if isinstance(self.given, pl.DataFrame) else self.given
+        return f"{FACT}{self.bound} {self.metric.name} {threshold}"
 
     @property
     def p_value(self) -> str:
@@ -44,7 +46,7 @@ class Rule:
     @property
     def threshold(self) -> pl.Expr:
         """The threshold of each slice."""
-        return pl.col(self.bound) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
+        return pl.col(self.bound) if isinstance(self.given, pl.DataFrame) else pl.lit(self.given)
 
     @property
     def can_judge(self) -> pl.Expr:
@@ -60,7 +62,7 @@ class Rule:
     def is_0(self) -> pl.Expr:
         """Whether the score is 0/0; if it is compared, the score of the baseline is not."""
         *before, here = map(pl.col, self._defined)
-        return pl.all_horizontal(here == 0, *(one == 1 for one in before))
+        return pl.all_horizontal(here == 0, *(mark == 1 for mark in before))
 
     @property
     def _defined(self) -> list[str]:
@@ -96,9 +98,9 @@ class Rule:
     def words(self, *, is_0: bool) -> str:
         """The text of a failure, for the message; `is_0`: some slices fail because of 0/0."""
         wrong = {"min": "below", "max": "above"}[self.bound]
-        at = f"its {self.bound}" if isinstance(self.at, pl.DataFrame) else self.at
-        at = "the baseline" if self.is_diff else at
-        return f"{self.metric.name} {wrong} {at}{' or 0/0' if is_0 else ''}"
+        threshold = f"its {self.bound}" if isinstance(self.given, pl.DataFrame) else self.given
+        threshold = "the baseline" if self.is_diff else threshold
+        return f"{self.metric.name} {wrong} {threshold}{' or 0/0' if is_0 else ''}"
 
 
 def required(asked: IntoMetric, bound: Literal["min", "max"], given: Bounds | None) -> list[Rule]:
@@ -107,24 +109,23 @@ def required(asked: IntoMetric, bound: Literal["min", "max"], given: Bounds | No
         return []
     of_metrics = [*given.items()] if isinstance(given, Mapping) else [(asked, given)]
     rules = [
-        Rule(metric, bound, at, metric.name)
-        for name, at in of_metrics
+        Rule(metric, bound, threshold, metric.name)
+        for name, threshold in of_metrics
         for metric in registry.chosen(name)
     ]
     for rule in rules:
-        if not isinstance(rule.at, pl.DataFrame) or isinstance(given, Mapping):
-            check_number(bound, rule.at)  # type: ignore[arg-type]
-        elif not rule.at.schema.get(bound, pl.String()).is_numeric():
-            msg = f"{bound} is a frame without a numeric column '{bound}'; it has {rule.at.schema}"
+        frame = rule.given if isinstance(rule.given, pl.DataFrame) else None
+        if frame is None or isinstance(given, Mapping):
+            check_number(bound, rule.given)  # type: ignore[arg-type]
+        elif not frame.schema.get(bound, pl.String()).is_numeric():
+            msg = f"{bound} is a frame without a numeric column '{bound}'; it has {frame.schema}"
             raise ValueError(msg)
         _check_range(rule)
         if bound == "min" and rule.metric.less_is_better:
-            instead = (
-                Words("max=...") if isinstance(rule.at, pl.DataFrame) else option("max", rule.at)
-            )
+            instead = option("max", rule.given) if frame is None else Words("max=...")
             msg = said(f"for '{rule.metric.name}' less is better: pass a maximum, as in ", instead)
             raise ValueError(msg)
-    return [*{rule.mark: rule for rule in rules if rule.at is not None}.values()]  # each once
+    return [*{rule.mark: rule for rule in rules if rule.given is not None}.values()]  # each once
 
 
 def _check_range(rule: Rule) -> None:
@@ -134,42 +135,40 @@ def _check_range(rule: Rule) -> None:
     """
     name, limits = rule.metric.name, rule.metric.range
     low, high = ranges_of([rule.metric]).get(name, (None, None))
-    at = rule.at
-    numbers = at[rule.bound].cast(pl.Float64).unique() if isinstance(at, pl.DataFrame) else [at]
+    given, bound = rule.given, rule.bound
+    numbers = given[bound].cast(pl.Float64).unique() if isinstance(given, pl.DataFrame) else [given]
     for number in numbers:
         if number is None:
             continue
         if not -math.inf < number < math.inf:
-            msg = said(
-                option(rule.bound, number), f" is no threshold for {name}: it must be finite"
-            )
+            msg = said(option(bound, number), f" is no threshold for {name}: it must be finite")
             raise ValueError(msg)
         if (low is not None and number < low) or (high is not None and number > high):
-            msg = said(option(rule.bound, number), f" is outside the range of {name}, {limits}")
+            msg = said(option(bound, number), f" is outside the range of {name}, {limits}")
             raise ValueError(msg)
 
 
 def with_own(slices: pl.LazyFrame, rules: Sequence[Rule], keys: Sequence[str]) -> pl.LazyFrame:
     """Join the thresholds given per slice. A slice that only has a threshold gets a row too."""
     for rule in rules:
-        if not isinstance(rule.at, pl.DataFrame):
+        if not isinstance(rule.given, pl.DataFrame):
             continue
-        named = [name for name in rule.at.columns if name != rule.bound]
+        named = [name for name in rule.given.columns if name != rule.bound]
         if {*named} != {*keys} or rule.bound in keys:
             msg = (
                 f"{rule.bound} must have the keys of the slices, {', '.join(map(repr, keys))}, and "
-                f"a column '{rule.bound}'; it has {', '.join(map(repr, rule.at.columns))}"
+                f"a column '{rule.bound}'; it has {', '.join(map(repr, rule.given.columns))}"
             )
             raise ValueError(msg)
-        if rule.at.select(map(as_expr, named)).is_duplicated().any():
+        if rule.given.select(map(as_expr, named)).is_duplicated().any():
             msg = f"{rule.bound} has several rows for one slice: keep one row per slice"
             raise ValueError(msg)
         for key, dtype in slices.select(map(as_expr, named)).collect_schema().items():
-            own_dtype = rule.at.schema[key]
+            own_dtype = rule.given.schema[key]
             if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
                 msg = f"'{key}' is {own_dtype} in {rule.bound}, but {dtype} in the log: cast it"
                 raise ValueError(msg)
-        own = rule.at.lazy()
+        own = rule.given.lazy()
         slices = slices.join(
             own,
             on=[as_expr(name) for name in named],

@@ -74,9 +74,9 @@ def contrasts(
     own = Counted(number, *(array[:first] for array in estimated.cells.pairs[1:]))
     given = estimated.scorer.given_labels(own, estimated.pools)
     place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
-    others = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
+    of_reference = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
     both = estimated.scores[b].with_columns(
-        estimated.scores.select(*others, own_a=pl.col(metric.name).gather(place)),
+        estimated.scores.select(*of_reference, own_a=pl.col(metric.name).gather(place)),
         expected=_expected(estimated.scorer, given, own, estimated.pools)[b],
         own_b=metric.name,
     )
@@ -88,10 +88,10 @@ def contrasts(
     elif word == "total":
         change = _to_total(estimated, metric, number, asked.ci)
     elif ratio:
-        change, ratios = _ratio(scores.at(a), scores.at(b), asked.ci)
+        change, ratios = _ratio(scores.gather(a), scores.gather(b), asked.ci)
         both = both.with_columns(ratios)
     else:
-        change = difference(scores.at(a), scores.at(b), asked.ci)
+        change = difference(scores.gather(a), scores.gather(b), asked.ci)
     compared = change.beside(both, "own_b", "own_a")
     if ratio and word == "total":
         compared = _as_ratio(compared)
@@ -162,7 +162,7 @@ def _to_expected(metric: Metric, scores: Side, given: Given, n: Floats, ci: floa
         is_known = ~np.isnan(scores.low) & (given.se > 0)
         se = np.where(is_known, given.se, math.nan)
         scale = Scale.of(metric)
-        score, expected = map(scale.turned, (scores.score, given.expected))
+        score, expected = scale.turn * scores.score, scale.turn * given.expected
         apart = scale.apart(score, n, expected, se, given.step)
         p_value = np.where(is_known, normal(apart), math.nan)
         diff, reach = scores.score - given.expected, normal_critical(ci) * se
@@ -193,9 +193,9 @@ def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Di
         products = [
             draws.products(*both) for both in ((phi, phi), (phi, centred), (centred, centred))
         ]
-        own, own_total, total_total = (one[:number] / draws.size[:number] ** 2 for one in products)
+        own, own_total, total_total = (x[:number] / draws.size[:number] ** 2 for x in products)
         rest_rest, rest_total, total_rest = (
-            np.nan_to_num((one / draws.size / draws.size)[number : 2 * number]) for one in products
+            np.nan_to_num((x / draws.size / draws.size)[number : 2 * number]) for x in products
         )
         n, n_total = draws.size[:number], draws.size[2 * number :][pool_of[:number]]
         w = n / n_total
@@ -205,11 +205,11 @@ def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Di
         is_known = remainder > _ROUNDING * variance  # a mean over rows has no remainder
         reach_of_c = np.where(is_known, normal_critical(ci) * np.sqrt(remainder), 0.0)
         scores = Side.of(estimated.scores, metric.name)
-        b, places = scores.at(np.arange(number)), np.arange(number, 2 * number)
+        b, places = scores.gather(np.arange(number)), np.arange(number, 2 * number)
         # If the slice is all rows, the difference is 0 for certain.
         down, up = (
             np.where(n == n_total, 0.0, (1 - w) * reach + reach_of_c)
-            for reach in reaches(scores.at(places), b)
+            for reach in reaches(scores.gather(places), b)
         )
         se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
         total = scores.score[2 * number :][pool_of[:number]]

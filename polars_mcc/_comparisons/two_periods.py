@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.difference_interval import Side, difference
+from polars_mcc._comparisons.difference_interval import Side, difference, difference_by_cluster
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, with_limits_of
 from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
 from polars_mcc._metrics.slice_sums import Floats, added_up
+
+_PERIODS = tuple(PERIODS.categories)
 
 
 def changes(
@@ -39,23 +41,10 @@ def changes(
         change = difference(before, after, options.ci)
     else:
         covariance = _covariance(log, estimated, both, metric.name)
-        with np.errstate(all="ignore"):
-            correlation = np.clip(covariance / (before.se * after.se), -1, 1)
-            squared = before.se**2 + after.se**2 - 2 * covariance
-            least = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
-            change = difference(
-                before,
-                after,
-                options.ci,
-                se=np.sqrt(np.clip(squared, 0, None)),
-                correlation=np.nan_to_num(correlation, nan=0.0),
-                df=least - 1,
-            )
+        fewest = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
+        change = difference_by_cluster(before, after, options.ci, covariance, fewest)
     scores = {"score_a": f"{metric.name}_before", "score_b": f"{metric.name}_after"}
     return change.beside(both.with_columns(pl.col(name).alias(to) for to, name in scores.items()))
-
-
-_PERIODS = tuple(PERIODS.categories)
 
 
 def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:

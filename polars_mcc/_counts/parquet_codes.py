@@ -85,8 +85,11 @@ def combined(
     sizes: Sequence[int],
     dtype: Any = np.int32,  # noqa: ANN401 - of NumPy
 ) -> Codes:
-    """Several codes of each row as one integer. The last code varies fastest."""
-    number: Any = rows[0].astype(dtype)
+    """Several codes of each row as one integer. The last code varies fastest.
+
+    `dtype`: None is the smallest integer.
+    """
+    number: Any = rows[0].astype(dtype or np.min_scalar_type(max(math.prod(sizes) - 1, 0)))
     for code, size in zip(rows[1:], sizes[1:], strict=True):
         number *= size
         number += code

@@ -31,60 +31,44 @@ _UNDERSCORES = re.compile(r"(?<![\d_])_+|_+(?![\d_])")
 _SPACES = re.compile(r"(?<!\d) | (?!\d)")
 
 
-def _unicode_form(text: str) -> str:
-    """Compose characters; 10² stays apart from 102. Invisible characters go."""
-    composed = unicodedata.normalize("NFKC", _POWERS.sub("^", text))
-    visible = (sign for sign in composed if unicodedata.category(sign) != "Cf")
-    return "".join(visible).replace("\ufe0f", "")
+_KINDS = ("Unicode form", "punctuation", "spaces", "case")
+"""In what spellings of a text may differ."""
 
 
-def _without_marks(text: str) -> str:
-    for marks in (_ENDS, _MARKS, _DASHES, _UNDERSCORES):
-        text = marks.sub("", text)
-    return text
-
-
-def _without_spaces(text: str) -> str:
-    return _SPACES.sub("", " ".join(text.split()))
-
-
-_STEPS = {
-    "Unicode form": _unicode_form,
-    "punctuation": _without_marks,
-    "spaces": _without_spaces,
-    "case": str.casefold,
-}
-
-
-def _spelled(text: str, kinds: Iterable[str]) -> str:
-    for kind in kinds:
-        text = _STEPS[kind](text)
-    return text
-
-
-def _normal(text: str) -> str:
-    """What all spellings of a text have in common."""
-    normal = _spelled(text, _STEPS)
-    return normal if any(map(str.isalnum, normal)) else _unicode_form(text).strip()
+def _normal(text: str, kinds: Collection[str]) -> str:
+    """What spellings of a text have in common that differ in these kinds."""
+    if "Unicode form" in kinds:  # 10² stays apart from 102. Invisible characters go.
+        composed = unicodedata.normalize("NFKC", _POWERS.sub("^", text))
+        is_seen = (unicodedata.category(char) != "Cf" and char != "\ufe0f" for char in composed)
+        text = "".join(itertools.compress(composed, is_seen))
+    if "punctuation" in kinds:
+        for marks in (_ENDS, _MARKS, _DASHES, _UNDERSCORES):
+            text = marks.sub("", text)
+    if "spaces" in kinds:
+        text = _SPACES.sub("", " ".join(text.split()))
+    return text.casefold() if "case" in kinds else text
 
 
 def alike(texts: Iterable[str]) -> list[list[str]]:
     """The texts that differ only in spelling, in groups of two or more."""
     groups: dict[str, list[str]] = {}
     for text in sorted(texts):
-        groups.setdefault(_normal(text), []).append(text)
+        normal = _normal(text, _KINDS)
+        if not any(map(str.isalnum, normal)):  # Of marks alone, each is a text of its own.
+            normal = _normal(text, ["Unicode form"]).strip()
+        groups.setdefault(normal, []).append(text)
     return [group for group in groups.values() if len(group) > 1]
 
 
 def _kinds(changes: Iterable[tuple[str, str]]) -> str:
-    """What the two spellings of each pair differ in, in words."""
-    sizes = range(1, len(_STEPS) + 1)
-    fewest_first = [kinds for size in sizes for kinds in itertools.combinations(_STEPS, size)]
+    """In what pairs of spellings differ, in words."""
+    sizes = range(1, len(_KINDS) + 1)
+    fewest_first = [kinds for size in sizes for kinds in itertools.combinations(_KINDS, size)]
     needed: set[str] = set()
     for old, new in changes:
-        enough = (kinds for kinds in fewest_first if _spelled(old, kinds) == _spelled(new, kinds))
+        enough = (kinds for kinds in fewest_first if _normal(old, kinds) == _normal(new, kinds))
         needed.update(next(enough, ()))
-    *first, last = (kind for kind in reversed(_STEPS) if kind in needed)
+    *first, last = (kind for kind in reversed(_KINDS) if kind in needed)
     return f"{', '.join(first)} and {last}" if first else last
 
 

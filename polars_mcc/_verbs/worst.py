@@ -57,9 +57,9 @@ def worst(
     - Take the rows of all slices listed before out of the log. The remaining rows of the slice
       must be behind the remaining log. If phones in BR are bad, all phones are behind; without
       BR they are not, so they are not listed. Slices with most rows stay in the log.
-    - A part of a slice with fewer keys that is behind too must be behind the rest of that slice,
-      whichever is listed first. If all of DE is bad, phones in DE are listed only if they are
-      worse than DE on other devices. So a slice is named by its cause.
+    - If a slice with fewer keys contains the slice and is behind too, the slice must be behind the
+      rest of that slice, whichever is listed first. If all of DE is bad, phones in DE are listed
+      only if they are worse than DE on other devices. So a slice is named by its cause.
     - Take the listed parts out of a slice. If its remaining rows are not behind, the slice is
       removed from the list.
 
@@ -132,10 +132,10 @@ def worst(
           are predicted as one class, so that the metric is 0/0, and its upper limit is below the
           rest: twice the probability that no row is predicted as another of its gold labels, at the
           rates of all rows;
-        - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It
-          uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
-          `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a
-          slice that is not behind: its value if it were listed next;
+        - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It is
+          corrected for `n_tested` tests, also of slices that are better than the rest. It uses the
+          larger of `p_value` and the p-value of the remaining rows of the slice. With `verdicts`,
+          for a slice that is not behind: its value if it were listed next;
         - `loss` (Float64): how much better the log would score without the slice. It is below 0
           if the log would score worse: MCC over a log is not a mean over its slices;
         - `confusion` (String): the confusion with the largest excess of rows, in words, such as

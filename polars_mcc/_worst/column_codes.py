@@ -64,7 +64,7 @@ class CodedKey:
     """A row per value: `value` in the dtype of the result, how the slice is `said`, such as
     `age ≤ 25`, and the `first` and `last` of the codes that the value covers."""
     rank: Ints
-    """The place of each value in the order of the result: (values,)."""
+    """The place of each value in the order of the result; at -1, of no value: (values + 1,)."""
     n_small: int = 0
     """How many values have too few rows for a slice."""
 
@@ -77,10 +77,6 @@ class CodedKey:
     def is_cut(self) -> bool:
         """Whether a code may be in several values, as values are ranges."""
         return self.size < self.values.height
-
-    def ranks(self, places: Ints) -> Ints:
-        """The ranks of values by their places; the last for -1, no value."""
-        return np.append(self.rank, len(self.rank))[places]
 
 
 class CodedColumn(NamedTuple):
@@ -125,11 +121,6 @@ class CodedLog:
     sample: pl.DataFrame
     """These rows, with their values."""
 
-    @property
-    def n_rows(self) -> float:
-        """The rows of the log, or the sum of their weights."""
-        return len(self.rows["gold"]) if self.weights is None else float(self.weights.n.sum())
-
 
 def is_ordered(dtype: pl.DataType) -> bool:
     """Whether values can be cut into ranges: numbers, dates and datetimes."""
@@ -170,7 +161,7 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
         elif bins is not None and is_calendar(dtype):
             keys[name], rows[column] = _of_times(name, read[column])
         else:
-            coded = texts.pop(column) if column in texts else column_of(read[column])
+            coded = texts.pop(column) if column in texts else codes_of(read[column])
             sizes = totals([coded.codes], [len(coded.values)], weight)
             if is_text(dtype):
                 of_values = pl.DataFrame({"text": coded.values.cast(pl.String), "n": sizes})
@@ -252,7 +243,7 @@ def _labels(
         values = texts["gold"].values
     else:
         together = pl.concat([read[side] for side in sides], rechunk=False)
-        codes, values = column_of(together)
+        codes, values = codes_of(together)
         columns = dict(zip(sides, np.split(codes, len(sides)), strict=True))
     sizes = [totals([codes], [len(values)]) for codes in columns.values()]
     labels = values.cast(sides["gold"])
@@ -281,7 +272,7 @@ def _sample(
     return rows.with_columns(cs.categorical().cast(pl.String))
 
 
-def column_of(column: pl.Series) -> CodedColumn:
+def codes_of(column: pl.Series) -> CodedColumn:
     """The codes of a column, and their values."""
     if column.dtype.is_nested() or column.dtype == pl.Object:
         return _by_hash(column)
@@ -332,17 +323,12 @@ def totals(codes: Sequence[Codes], sizes: Sequence[int], weight: Ints | None = N
     number = math.prod(sizes)
     table: Ints = np.zeros(number, np.int64 if weight is None else weight.dtype)
     for rows in portions(len(codes[0]), number):
-        code = as_one([column[rows] for column in codes], sizes)
+        code = combined([column[rows] for column in codes], sizes, None)
         if weight is None:
             table += np.bincount(code, minlength=number)
         else:
             table += added_up(weight[rows], code, number)
     return table.reshape(sizes)
-
-
-def as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
-    """Several codes of each row as one integer, in few bytes."""
-    return combined(codes, sizes, np.min_scalar_type(max(math.prod(sizes) - 1, 0)))
 
 
 def _places_in_order(codes: Codes, number: int, order: Ints) -> Codes:
@@ -372,9 +358,8 @@ def _of_values(
     order = rows.select(pl.arg_sort_by("text", "n", nulls_last=True)).to_series().to_numpy()
     shown = pl.col("text").alias("value") if as_words else pl.col("value")
     rows = rows.select(shown, "said", "first", "last")
-    return CodedKey(
-        name, len(values), rows, _places_in_order(places, len(values), order), n_small
-    ), codes
+    rank = np.append(_places_in_order(places, len(values), order), len(values))
+    return CodedKey(name, len(values), rows, rank, n_small), codes
 
 
 def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[CodedKey, Codes]:
@@ -390,7 +375,7 @@ def _of_times(name: str, column: pl.Series) -> tuple[CodedKey, Codes]:
     """A key of times, cut by a unit of the calendar, and its codes."""
     unit = unit_of(column.to_frame().select(span(pl.col(column.name))).item())
     # A day of a zone may have two midnights, so a time is a date first.
-    codes, values = column_of(column.dt.date().dt.truncate(unit))
+    codes, values = codes_of(column.dt.date().dt.truncate(unit))
     order = values.arg_sort(nulls_last=True).to_numpy()
     order = order[totals([codes], [len(values)])[order] > 0]
     starts = values.gather(order)
@@ -422,4 +407,4 @@ def _cut_key(
     schema = {"value": pl.String, "first": pl.Int64, "last": pl.Int64}
     values = pl.DataFrame(slices, schema=schema, orient="row")
     values = values.select("value", clause(key, pl.col("value")).alias("said"), "first", "last")
-    return CodedKey(key, len(names), values, np.arange(values.height))
+    return CodedKey(key, len(names), values, np.arange(values.height + 1))

@@ -46,7 +46,7 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
     named["Nearest"] = _nearest(answer, has_models=has_models)
     sentences = [f"{number} tested{small}: {worse}."]
     sentences += [
-        _one(name, row, metric, to, has_models=has_models)
+        _unlisted_in_words(name, row, metric, to, has_models=has_models)
         for name, slices in named.items()
         for row in slices.iter_rows(named=True)
     ]
@@ -61,8 +61,10 @@ def _nearest(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
     return slices.unique("model", keep="first", maintain_order=True) if has_models else slices[:1]
 
 
-def _one(name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_models: bool) -> str:
-    """A slice that is not listed, and the scores that are compared, in words."""
+def _unlisted_in_words(
+    name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_models: bool
+) -> str:
+    """A slice that is not listed, with the scores that are compared."""
     here, there = (
         "undefined" if score is None else f"{score:.3f}"
         for score in (row[metric], row[f"{metric}_{to}"])
@@ -75,13 +77,13 @@ def _one(name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_m
     return f"{name}: {row[SAID]}{model} (n {count(row['n'])}, {scores})."
 
 
-def confused(gold: object, pred: object, share: float, rest: float | None) -> str:
+def confusion_in_words(gold: object, pred: object, share: float, rest: float | None) -> str:
     """A confusion in words, such as `40 % of gold 0 predicted 1, 28 % elsewhere`."""
     elsewhere = "none elsewhere" if rest is None else f"{percent(rest)} elsewhere"
     return f"{percent(share)} of gold {text(gold)} predicted {text(pred)}, {elsewhere}"
 
 
-def collapsed(pred: object, missed: object, n: float) -> str:
+def collapse_in_words(pred: object, missed: object, n: float) -> str:
     """One predicted label in words, such as `predicts only 'no': 0 of 120 'yes' found`.
 
     `missed` is the most frequent label that is not predicted, `n` its rows.

@@ -16,15 +16,15 @@ from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
 from polars_mcc._counts.spelling import Spelled, alike, code_of, remark
 from polars_mcc._frame.labels import is_text
 from polars_mcc._keys.bins import cuts_in
-from polars_mcc._worst.column_codes import CodedLog, column_of, totals
+from polars_mcc._worst.column_codes import CodedLog, codes_of, totals
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
 _FEW_VALUES = 1_000  # values of a text that are compared with each other, at most
 _MANY = 50  # least values of a text that may be an id or a time
 _LEAST = 10  # rows of a value, to say that all have one label
 _PURE = 0.9  # share of the rows whose value has one label; the rest is noise, or that one bin
-_OF_MODEL = 0.5  # kappa of a key with gold, as a share of the kappa of the model
-_RANKS = 0.5  # Gini coefficient from which a number between 0 and 1 is called a score
+_LEAST_KAPPA = 0.5  # kappa of a key with gold, as a share of the kappa of the model
+_LEAST_GINI = 0.5  # Gini coefficient from which a number between 0 and 1 is called a score
 
 
 def odd_keys(log: CodedLog, gold: str, min_n: float) -> Iterator[str]:
@@ -32,7 +32,8 @@ def odd_keys(log: CodedLog, gold: str, min_n: float) -> Iterator[str]:
 
     `gold` is the name of the gold label. A slice needs `min_n` rows.
     """
-    sliced, n = log.sliced, log.n_rows
+    sliced, weights = log.sliced, log.weights
+    n = len(log.rows["gold"]) if weights is None else float(weights.n.sum())
     models = () if sliced.is_of_scores else sliced.models
     names = {"gold": gold, **{PRED + name: name for name in models}}
     rows = log.sample.with_columns(pl.col(side).cast(sliced.label_dtype) for side in names)
@@ -55,18 +56,18 @@ def odd_keys(log: CodedLog, gold: str, min_n: float) -> Iterator[str]:
                 f"key '{key}' has a value of its own in nearly every row. Is it the id of a row? "
                 "Leave it out."
             )
-        elif label := _label_of_values(rows[KEY + key], log, names):
+        elif label := _pure_label(rows[KEY + key], log, names):
             what = "label" if label == gold else "prediction or the score"
             yield (
                 f"nearly every value of key '{key}' has one label of '{label}'. Is it a {what}? "
                 "Leave it out: its slices differ by construction."
             )
-        elif models and _predicts(of_key, sliced):
+        elif models and _is_prediction(of_key, sliced):
             yield (
                 f"key '{key}' has labels for values, and meets '{gold}' nearly as often as "
                 f"'{models[0]}' does. Is it a prediction of another model? Leave it out."
             )
-        elif models and _ranks(of_key, sliced):
+        elif models and _is_score(of_key, sliced):
             yield (
                 f"key '{key}' is between 0 and 1, and sorts the rows by '{gold}' as well as the "
                 "model. Is it a score? Leave it out."
@@ -96,14 +97,14 @@ def _spellings(log: CodedLog) -> Iterator[str]:
             yield remark(f"values of key '{key}'", why, [column], chosen, texts=[*rows])
 
 
-def _label_of_values(key: pl.Series, log: CodedLog, names: dict[str, str]) -> str | None:
+def _pure_label(key: pl.Series, log: CodedLog, names: dict[str, str]) -> str | None:
     """The name of the first label column that the values of a key tell."""
     weight = log.sample["weight"]
     if key.dtype.is_numeric():  # Numbers with many values are binned.
         rows = pl.DataFrame({"key": key, "weight": weight})
         [cuts] = cuts_in(rows, _BINS, few=_BINS)
         key = rows.select(cuts.bin_of(pl.col("key"))).to_series() if cuts.ends else key
-    codes, values = column_of(key)
+    codes, values = codes_of(key)
     n_labels = len(log.labels)
     shape = len(values), n_labels + 1
     weights = None if log.weights is None else log.weights.n[log.sampled]
@@ -118,7 +119,7 @@ def _label_of_values(key: pl.Series, log: CodedLog, names: dict[str, str]) -> st
     return None
 
 
-def _predicts(rows: pl.DataFrame, log: SlicedLog) -> bool:
+def _is_prediction(rows: pl.DataFrame, log: SlicedLog) -> bool:
     """Whether the values of a key are labels that meet gold as those of the first model do."""
     dtype, labels, gold = rows.schema["key"], log.label_dtype, pl.col("gold")
     are_alike = dtype == labels or (is_text(dtype) and is_text(labels))
@@ -132,7 +133,7 @@ def _predicts(rows: pl.DataFrame, log: SlicedLog) -> bool:
     if known.height < rows.height / 2 or not is_label or known["guess"].n_unique() < 2:
         return False
     of_key, of_model = (_kappa(known, gold, pl.col(side)) for side in ("guess", pred))
-    return of_key >= _OF_MODEL * max(of_model, 0.2)
+    return of_key >= _LEAST_KAPPA * max(of_model, 0.2)
 
 
 def _kappa(rows: pl.DataFrame, gold: pl.Expr, guess: pl.Expr) -> float:
@@ -148,7 +149,7 @@ def _kappa(rows: pl.DataFrame, gold: pl.Expr, guess: pl.Expr) -> float:
     return (agree - chance) / (1 - chance) if chance < 1 else 0.0
 
 
-def _ranks(rows: pl.DataFrame, log: SlicedLog) -> bool:
+def _is_score(rows: pl.DataFrame, log: SlicedLog) -> bool:
     """Whether a float between 0 and 1 sorts two gold classes as well as the model does."""
     known = rows.drop_nulls(["gold", "key"])
     key, labels = known["key"], known["gold"].unique().sort()
@@ -165,4 +166,4 @@ def _ranks(rows: pl.DataFrame, log: SlicedLog) -> bool:
         coefficient: float | None = known.select(2 * of_second / (~is_second).sum()).item()
         return abs(coefficient or 0.0)
 
-    return gini(pl.col("key")) >= max(gini(pred.cast(pl.Int8)), _RANKS)
+    return gini(pl.col("key")) >= max(gini(pred.cast(pl.Int8)), _LEAST_GINI)

@@ -11,7 +11,6 @@ SIGMOD 2021.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +19,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.difference_interval import Difference, Side, difference
+from polars_mcc._comparisons.difference_interval import (
+    Difference,
+    Side,
+    difference,
+    difference_by_cluster,
+)
 from polars_mcc._counts.class_counts import of_pairs
 from polars_mcc._intervals.count_arrays import Counted, floats, of_arrays
 from polars_mcc._intervals.interval_methods import normal_critical
@@ -28,16 +32,9 @@ from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
-from polars_mcc._worst.failures_in_words import CONFUSION, collapsed, confused
+from polars_mcc._worst.failures_in_words import CONFUSION, collapse_in_words, confusion_in_words
 from polars_mcc._worst.overlapping_slices import Overlaps
-from polars_mcc._worst.slice_scores import (
-    ComparedSlices,
-    ModelSearch,
-    Places,
-    coarser,
-    only,
-    places_of,
-)
+from polars_mcc._worst.slice_scores import Clauses, ComparedSlices, ModelSearch, coarser
 
 _SIDE = "side of a slice"
 
@@ -56,7 +53,7 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     sums = overlaps.sums(masks)
     pairs, inside = overlaps.pairs(*sums), overlaps.pairs(*(side[::2] for side in sums))
     whole = overlaps.pairs(*overlaps.sums(np.ones_like(masks[:1])))
-    scores = _exact(search, pairs)
+    scores = _exact_scores(search, pairs)
     own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
     given = search.scorer.given_labels(inside, Pools(np.zeros(len(slices), np.int64), whole))
     change = _difference(search, overlaps, masks, pairs, whole=whole, scores=floats(scores))
@@ -76,7 +73,7 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     ]
 
 
-def _exact(search: ModelSearch, pairs: Counted) -> pl.Series:
+def _exact_scores(search: ModelSearch, pairs: Counted) -> pl.Series:
     """The exact scores of slices, as `by` has them."""
     log, metric, labels = search.log.sliced, search.settings.metric, search.scorer.labels
     gold, pred = (labels.gather(side) for side in (pairs.gold, pairs.pred))
@@ -125,17 +122,9 @@ def _difference(
     covariance = overlaps.covariances(masks, overlaps.of_pairs(pairs, measured.phi))
     clusters = draws[0].n_clusters
     assert clusters is not None  # noqa: S101 - for the type checker
-    with np.errstate(all="ignore"):
-        correlation = np.clip(covariance / (rest.se * own.se), -1, 1)
-        squared = np.clip(rest.se**2 + own.se**2 - 2 * covariance, 0, None)
-        return difference(
-            rest,
-            own,
-            ci,
-            se=np.sqrt(squared),
-            correlation=np.nan_to_num(correlation, nan=0.0),
-            df=np.minimum(clusters[::2], clusters[1::2]) - 1,
-        )
+    return difference_by_cluster(
+        rest, own, ci, covariance, np.minimum(clusters[::2], clusters[1::2])
+    )
 
 
 def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) -> pl.DataFrame:
@@ -165,12 +154,13 @@ def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) 
             gold, pred = labels[int(golds[best])], labels[int(preds[best])]
             share = float(shares[best])
             rest = None if np.isnan(rests[best]) else float(rests[best])
-            row = gold, pred, share, rest, confused(gold, pred, share, rest)
+            row = gold, pred, share, rest, confusion_in_words(gold, pred, share, rest)
         is_here = here > 0
         if len(np.unique(preds[is_here])) == 1 and len(np.unique(golds[is_here])) > 1:
             missed = int(np.argmax(np.where(is_here & is_wrong, here, -1.0)))
             n = float(here[missed]) if count.is_float() else int(here[missed])
-            row = *row[:4], collapsed(labels[int(preds[missed])], labels[int(golds[missed])], n)
+            pred, gold = labels[int(preds[missed])], labels[int(golds[missed])]
+            row = *row[:4], collapse_in_words(pred, gold, n)
         rows.append(row)
     return pl.DataFrame(rows, schema, orient="row")
 
@@ -183,51 +173,47 @@ def dtype_of_parts(metric: str, count: pl.DataType) -> pl.List:
 
 def _parts(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> pl.Series:
     """The parts of each slice of two or more keys; null for a slice of one key."""
-    keys = [*search.log.keys.values()]
-    of_slices = places_of(compared, slices, [*search.log.keys])
+    of_slices = compared.clauses(slices)
     # A coarser slice may be unknown: with sample weights it may count as fewer rows than its parts,
     # too few to be tested.
-    score_of: dict[Places, float] = {(None,) * len(keys): compared.overall}
-    n_of: dict[Places, float] = {}
-    for coarse in {coarse for places in of_slices for coarse in coarser(places)}:
-        number = compared.number_of(
-            {key.name: place for key, place in zip(keys, coarse, strict=True) if place is not None}
-        )
+    score_of: dict[Clauses, float] = {(): compared.overall}
+    n_of: dict[Clauses, float] = {}
+    for coarse in {coarse for slice_ in of_slices for coarse in coarser(slice_)}:
+        number = compared.number_of(coarse)
         if number is not None:
             n_of[coarse] = compared.n[number].item()
             score_of[coarse] = float(compared.comparisons.score[number])
-    score_of = {places: score for places, score in score_of.items() if not math.isnan(score)}
+    score_of = {slice_: score for slice_, score in score_of.items() if not math.isnan(score)}
     metric, turn = search.settings.metric.name, search.scale.turn
     rows: list[list[dict[str, Any]] | None] = []
-    for places in of_slices:
+    for slice_ in of_slices:
         parts = []
-        for at, place in enumerate(places):
-            if place is not None:
-                alone = only(places, [at])
-                score, adds = score_of.get(alone), _added(score_of, places, at)
-                parts.append(
-                    {
-                        "key": keys[at].name,
-                        "slice": keys[at].values["said"][place],
-                        "n": n_of.get(alone),
-                        metric: None if score is None else turn * score,
-                        "adds": None if adds is None else turn * adds,
-                    }
-                )
+        for key, place in slice_:
+            alone = ((key, place),)
+            score, adds = score_of.get(alone), _added(score_of, slice_, key)
+            parts.append(
+                {
+                    "key": compared.keys[key].name,
+                    "slice": compared.keys[key].values["said"][place],
+                    "n": n_of.get(alone),
+                    metric: None if score is None else turn * score,
+                    "adds": None if adds is None else turn * adds,
+                }
+            )
         rows.append(parts if len(parts) > 1 else None)
     return pl.Series("parts", rows, dtype_of_parts(metric, search.log.sliced.numbers.count))
 
 
-def _added(score_of: Mapping[Places, float], slice_: Places, at: int) -> float | None:
+def _added(score_of: Mapping[Clauses, float], slice_: Clauses, added: int) -> float | None:
     """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
-    other_keys = [key for key, place in enumerate(slice_) if place is not None and key != at]
-    orders = math.factorial(len(other_keys) + 1)
-    total = 0.0
-    for size in range(len(other_keys) + 1):
-        share = math.factorial(size) * math.factorial(len(other_keys) - size) / orders
-        for kept in itertools.combinations(other_keys, size):
-            before, after = (score_of.get(only(slice_, some)) for some in (kept, [*kept, at]))
-            if before is None or after is None:
-                return None
-            total += share * (after - before)
+    n_keys, total = len(slice_), 0.0
+    for with_key in coarser(slice_):
+        without = tuple(clause for clause in with_key if clause[0] != added)
+        if len(without) == len(with_key):
+            continue
+        before, after = score_of.get(without), score_of.get(with_key)
+        if before is None or after is None:
+            return None
+        orders = math.factorial(len(without)) * math.factorial(n_keys - 1 - len(without))
+        total += orders / math.factorial(n_keys) * (after - before)
     return total

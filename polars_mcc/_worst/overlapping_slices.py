@@ -1,8 +1,7 @@
 """Overlapping slices: count rows once by the slices they are in, then combine the counts.
 
-Codes of a key that are in the same slices are alike. So rows fall into kinds: those of one kind are
-in the same slices. The pairs of the rows that are in one slice and not in another are sums over the
-kinds.
+Rows that are in the same slices are of one kind. The pairs of the rows that are in one slice, and
+not in another, are sums over kinds.
 """
 
 from __future__ import annotations
@@ -58,15 +57,20 @@ class Overlaps:
     def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> Overlaps:
         """Count the rows of the log by kind, for these slices."""
         log = search.log
-        firsts, lasts = spans(search, compared, slices)
+        firsts, lasts = spans(compared, slices)
         codes, members = {}, []
         for place, key in enumerate(log.keys.values()):
             first, last = firsts[:, place, None], lasts[:, place, None]
             if (first >= 0).any():  # Else no slice has the key.
                 code = np.arange(key.size + 1)
-                is_in, alike = _distinct((first <= code) & (code <= last))
+                is_in = (first <= code) & (code <= last)
+                # Codes that are in the same slices become one code.
+                _, example, alike = np.unique(
+                    np.packbits(is_in, axis=0), axis=1, return_index=True, return_inverse=True
+                )
+                alike = alike.reshape(-1).astype(np.min_scalar_type(len(example)))
                 codes[key.column] = alike[log.rows[key.column]]
-                members.append(is_in)
+                members.append(is_in[:, example])
         clusters = {} if log.clusters is None else {"cluster": log.clusters}
         is_scored = (pl.col(side) < len(log.labels) for side in ("gold", "pred"))
         grouped = search.counter.grouped(codes, clusters, *is_scored).filter(pl.col("n") > 0)
@@ -83,30 +87,22 @@ class Overlaps:
         ids, cluster = np.unique(cells["cluster"] if clusters else kind * 0, return_inverse=True)
         return cls(search, is_in, kind, pair, n, squares, cluster, len(ids), pairs // k, pairs % k)
 
-    def has(self, whole: int, part: int) -> bool:
-        """Whether a slice contains all rows of another."""
-        return not np.any(self.is_in[part] & ~self.is_in[whole])
-
     def evidence(self, questions: Sequence[Question]) -> list[float]:
         """How many standard errors each slice is behind; 0 if not behind, or without rows."""
         if not questions:
             return []
-        masks = []  # The kinds of rows of each comparison in the slice, and beside it.
+        of_questions = []  # The kinds of rows of each comparison in the slice, and beside it.
         for asked in questions:
             rows = self.is_in[[*asked.within]].all(axis=0)
             rows &= ~self.is_in[[*asked.without]].any(axis=0)
-            masks += [self.is_in[asked.slice] & rows, ~self.is_in[asked.slice] & rows]
-        evidence: list[float] = np.nan_to_num(self._evidence(np.array(masks))).tolist()
-        return evidence
-
-    def _evidence(self, masks: Flags) -> Floats:
-        """The evidence of each comparison; NaN if it is unknown."""
-        search, scale = self.search, self.search.scale
-        sums, number = self.sums(masks), np.arange(len(masks) // 2)
+            of_questions += [self.is_in[asked.slice] & rows, ~self.is_in[asked.slice] & rows]
+        search, scale, masks = self.search, self.search.scale, np.array(of_questions)
+        sums, number = self.sums(masks), np.arange(len(questions))
         pairs, inside = self.pairs(*sums), self.pairs(*(side[::2] for side in sums))
         pool = self.pairs(*(side[::2] + side[1::2] for side in sums))
         if search.settings.to == "expected":
-            return search.below_expected(inside, number, pool)[2]
+            evidence = search.below_expected(inside, number, pool)[2]
+            return [*np.nan_to_num(evidence).tolist()]
         limits = search.limits(pairs, Pools(np.repeat(number, 2), pool))
         v, up, down = limits.proportion, limits.rows_up, limits.rows_down
         apart = scale.evidence(v[::2], up[::2], v[1::2], down[1::2])
@@ -117,7 +113,8 @@ class Overlaps:
                 draws = self._clusters_of_pairs(masks[::2], inside)
                 collapsed = search.collapse(inside, number, pool, draws)
         is_below = limits.score[::2] + limits.spread[::2] < limits.score[1::2]
-        return np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
+        evidence = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
+        return [*np.nan_to_num(evidence).tolist()]
 
     def _cells(self, masks: Flags) -> Iterator[Ints]:
         """The places of the cells of each mask."""
@@ -128,7 +125,7 @@ class Overlaps:
         cells, number = [*self._cells(masks)], len(self.gold)
         weights = [self.n] if self.search.log.sliced.is_frequency else [self.n, self.squares]
         sums = [
-            np.array([added_up(weight[at], self.pair[at], number) for at in cells])
+            np.array([added_up(weight[own], self.pair[own], number) for own in cells])
             for weight in weights
         ]
         return sums[0], sums[-1]
@@ -152,7 +149,7 @@ class Overlaps:
     def draws(self, masks: Flags, pairs: Counted) -> tuple[Draws, Ints]:
         """The clusters of the rows of masks, and the place of the pair of each of their cells."""
         place = self.of_pairs(pairs, np.arange(len(pairs.n), dtype=np.float64))
-        cells = [at[np.argsort(self.cluster[at], kind="stable")] for at in self._cells(masks)]
+        cells = [own[np.argsort(self.cluster[own], kind="stable")] for own in self._cells(masks)]
         slices = np.repeat(np.arange(len(masks)), [*map(len, cells)])
         places = np.concatenate(cells)
         ids = np.stack([slices, self.cluster[places]])
@@ -168,7 +165,8 @@ class Overlaps:
         divided by the rows in the slice and by the rows in the rest.
         """
         sides = self._of_clusters(masks, phi)
-        return np.array([(own[0] * rest[0]).sum() for own, rest in zip(sides, sides, strict=True)])
+        both = zip(sides, sides, strict=True)
+        return np.array([(sums * sums_rest).sum() for (sums, *_), (sums_rest, *_) in both])
 
     def _of_clusters(self, masks: Flags, phi: Floats) -> Iterator[tuple[Ints, float, int]]:
         """For each mask: Φ of each cluster per row of the mask, Σ φ² likewise, and its clusters."""
@@ -196,34 +194,26 @@ class Overlaps:
         """
         converted = np.zeros(len(evidence))
         sides = self._of_clusters(masks, phi)
-        for at, (own, rest) in enumerate(zip(sides, sides, strict=True)):
-            clusters_vary, rows_vary = ((own[0] - rest[0]) ** 2).sum(), own[1] + rest[1]
+        for place, (own, rest) in enumerate(zip(sides, sides, strict=True)):
+            (sums, squares, n), (sums_rest, squares_rest, n_rest) = own, rest
+            clusters_vary, rows_vary = ((sums - sums_rest) ** 2).sum(), squares + squares_rest
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
-            fewest = min(own[2], rest[2])
+            fewest = min(n, n_rest)
             if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance
-                t2 = evidence[at] ** 2 / effect
+                t2 = evidence[place] ** 2 / effect
                 deviate = (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
-                converted[at] = deviate
+                converted[place] = deviate
         return converted
 
 
-def spans(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> tuple[Ints, Ints]:
+def spans(compared: ComparedSlices, slices: Ints) -> tuple[Ints, Ints]:
     """The first and last code of each slice in each key; all codes if the key is not in its set."""
-    keys = search.log.keys.values()
-    places = compared.places(slices, [key.name for key in keys])
+    places = compared.places(slices)
     firsts, lasts = np.full(places.shape, -1), np.full(places.shape, np.iinfo(np.int64).max)
-    for at, key in enumerate(keys):
-        [has] = np.nonzero(places[:, at] >= 0)
+    for column, key in enumerate(compared.keys):
+        [has_key] = np.nonzero(places[:, column] >= 0)
         for ends, name in ((firsts, "first"), (lasts, "last")):
-            ends[has, at] = key.values[name].to_numpy()[places[has, at]]
+            ends[has_key, column] = key.values[name].to_numpy()[places[has_key, column]]
     return firsts, lasts
-
-
-def _distinct(is_in: Flags) -> tuple[Flags, Ints]:
-    """The distinct columns of membership, and which of them each column is."""
-    packed = np.packbits(is_in, axis=0)
-    _, first, alike = np.unique(packed, axis=1, return_index=True, return_inverse=True)
-    alike = alike.reshape(-1)
-    return is_in[:, first], alike.astype(np.min_scalar_type(len(first)))

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from polars_mcc._base.allowed_values import Correction
-from polars_mcc._comparisons.evidence import evidence_of
 from polars_mcc._metrics.slice_sums import Floats, Ints
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 
 LENIENT = 2.0
-"""The first p-values may be so many times too small: they take the variance of the rest from the
+"""How many times too large the first p-values may be: they take the variance of the rest from the
 whole log."""
 
 
@@ -28,7 +27,7 @@ class Cutoff:
     surer: float = 1.0
     """How many times evidence by cluster may be the evidence by row."""
 
-    def at(self, n_listed: int | Ints) -> float | Floats:
+    def largest_p(self, n_listed: int | Ints) -> float | Floats:
         """The largest p-value of a list with this number of slices."""
         tests = max(self.tests, 1)
         if self.correction == "bonferroni":
@@ -37,8 +36,3 @@ class Cutoff:
             return self.level / np.maximum(tests - n_listed + 1, 1)
         harmonic = (1 / np.arange(1, tests + 1)).sum() if self.correction == "by" else 1.0
         return self.level * n_listed / (tests * harmonic)
-
-    @property
-    def needed(self) -> float:
-        """The least evidence of a candidate."""
-        return evidence_of(LENIENT * float(self.at(self.longest))) / self.surer

@@ -70,110 +70,6 @@ def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
     """The result: the slices of all models, sorted, at most `top`."""
     of_models = [_of_model(ModelSearch.of(settings, log, model)) for model in log.sliced.models]
     rows = _in_order(log, pl.concat(of_models, how="diagonal_relaxed"))
-    return _answer(settings, log, rows).head(settings.top or rows.height)
-
-
-def _of_model(search: ModelSearch) -> pl.DataFrame:
-    """The listed slices of one model, or all slices; the rest of the log is of the same model."""
-    compared = compared_slices(search)
-    n_slices = int(compared.is_distinct.sum())
-    n_tested = int((compared.is_distinct & ~np.isnan(compared.comparisons.evidence)).sum())
-    cutoff = search.cutoff(n_tested)
-    listed = list_slices(search, compared, cutoff)
-    rows = _listed(search, compared, listed, cutoff)
-    if search.settings.verdicts:
-        others = _others(search, compared, listed, cutoff)
-        rows = pl.concat([rows, others], how="diagonal_relaxed")
-        if not len(listed.slices):
-            rows = _in_order(search.log, rows)
-            nearest = rows[:1]
-            known = described(search, compared, nearest["number"].to_numpy())
-            rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
-    elif rows.height:
-        rows = rows.filter(verdict=LISTED)
-    if rows.is_empty():
-        return rows
-    return rows.with_columns(
-        n_tested=pl.lit(n_tested, pl.Int64),
-        n_untested=pl.lit(compared.n_small + n_slices - n_tested, pl.Int64),
-        loss=pl.col("rest") - compared.overall,
-        model=pl.lit(search.model),
-    )
-
-
-def _slices(search: ModelSearch, compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
-    """The places and ranks of the values of slices, and their rows."""
-    keys = search.log.keys
-    places = compared.places(numbers, [*keys])
-    columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
-    for at, key in enumerate(keys.values()):
-        columns[key.column] = places[:, at]
-        columns[f"rank:{key.name}"] = key.ranks(places[:, at])
-    is_key = pl.col([key.column for key in keys.values()])
-    return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
-
-
-def _listed(
-    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
-) -> pl.DataFrame:
-    """The listed slices, with their exact scores."""
-    settings, turn = search.settings, search.scale.turn
-    slices, p_value = listed.slices, listed.p_value
-    if not len(slices):
-        return pl.DataFrame()
-    is_most = compared.have_most_rows(slices, settings.max_share)
-    p_adjusted = np.empty(len(slices))
-    for which in (is_most, ~is_most):
-        p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
-    own = normal(np.array([listed.exact[number] for number in slices.tolist()]))
-    rows = _slices(search, compared, slices).with_columns(
-        *described(search, compared, slices),
-        *of_arrays(p_value=own, p_adjusted=p_adjusted),
-        verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
-    )
-    rows = rows.with_columns(rest=turn * pl.col("score_a"))
-    loss, end = pl.col("rest") - compared.overall, "diff_low" if turn < 0 else "diff_high"
-    return rows.with_columns(order=-loss if settings.rank == "loss" else turn * pl.col(end))
-
-
-def _others(
-    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
-) -> pl.DataFrame:
-    """The slices that are not listed. Each `p_adjusted` supposes that its slice is listed next."""
-    is_other = compared.is_distinct.copy()
-    is_other[listed.slices] = False
-    [slices] = np.nonzero(is_other)
-    comparisons = compared.comparisons
-    evidence = comparisons.evidence[slices]
-    exact = np.array([listed.exact.get(number, math.nan) for number in slices.tolist()])
-    p = shown = normal(np.where(np.isnan(exact), evidence, exact))
-    if search.log.clusters is not None:  # Hide p-values that take rows as independent.
-        shown = np.where((evidence == 0) | ~np.isnan(exact), p, math.nan)
-    p_of_next = float(cutoff.at(len(listed.slices) + 1))
-    verdict = np.full(len(slices), NOT_BEHIND)
-    if len(listed.slices):
-        verdict[p <= p_of_next] = EXPLAINED
-    verdict[np.isin(slices, listed.beyond)] = BEYOND
-    verdict[np.isnan(evidence)] = NO_INTERVAL
-    p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
-    score, rest = as_shown(comparisons.shown[slices]), as_shown(comparisons.shown_rest[slices])
-    expected: Floats = np.full(len(slices), math.nan)
-    if search.settings.to == "expected":
-        expected = search.scale.turned(comparisons.reference[slices])
-    of_labels = pl.Series("expected", expected, nan_to_null=True)
-    arrays = of_arrays(
-        p_value=shown,
-        p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
-        order=p,
-        rest=comparisons.rest[slices],
-    )
-    diff = score - (rest if search.settings.to == "rest" else of_labels)
-    rows = _slices(search, compared, slices).with_columns(of_labels, *arrays)
-    return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
-
-
-def _answer(settings: SearchSettings, log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:
-    """The named columns of the result."""
     schema = schema_of(settings, log.sliced)
     keys, metric = log.keys.values(), settings.metric.name
     if rows.is_empty():
@@ -192,9 +88,106 @@ def _answer(settings: SearchSettings, log: CodedLog, rows: pl.DataFrame) -> pl.D
         SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
         "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
     }
-    return rows.select(
+    return rows.head(settings.top or rows.height).select(
         values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
     )
+
+
+def _of_model(search: ModelSearch) -> pl.DataFrame:
+    """The listed slices of one model, or all slices; the rest of the log is of the same model."""
+    compared = compared_slices(search)
+    n_slices = int(compared.is_distinct.sum())
+    n_tested = int((compared.is_distinct & ~np.isnan(compared.comparisons.evidence)).sum())
+    cutoff = search.cutoff(n_tested)
+    listed = list_slices(search, compared, cutoff)
+    rows = _listed(search, compared, listed, cutoff)
+    if search.settings.verdicts:
+        unlisted = _unlisted(search, compared, listed, cutoff)
+        rows = pl.concat([rows, unlisted], how="diagonal_relaxed")
+        if not len(listed.slices):
+            rows = _in_order(search.log, rows)
+            nearest = rows[:1]
+            known = described(search, compared, nearest["number"].to_numpy())
+            rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
+    elif rows.height:
+        rows = rows.filter(verdict=LISTED)
+    if rows.is_empty():
+        return rows
+    return rows.with_columns(
+        n_tested=pl.lit(n_tested, pl.Int64),
+        n_untested=pl.lit(compared.n_small + n_slices - n_tested, pl.Int64),
+        loss=pl.col("rest") - compared.overall,
+        model=pl.lit(search.model),
+    )
+
+
+def _values_and_sizes(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
+    """The places and ranks of the values of slices, and their rows."""
+    places = compared.places(numbers)
+    columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
+    for key, of_key in zip(compared.keys, places.T, strict=True):
+        columns[key.column], columns[f"rank:{key.name}"] = of_key, key.rank[of_key]
+    is_key = pl.col([key.column for key in compared.keys])
+    return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
+
+
+def _listed(
+    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
+) -> pl.DataFrame:
+    """The listed slices, with their exact scores."""
+    settings, turn = search.settings, search.scale.turn
+    slices, p_value = listed.slices, listed.p_value
+    if not len(slices):
+        return pl.DataFrame()
+    is_most = compared.has_most_rows[slices]
+    p_adjusted = np.empty(len(slices))
+    for which in (is_most, ~is_most):
+        p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
+    own = normal(np.array([listed.exact[number] for number in slices.tolist()]))
+    rows = _values_and_sizes(compared, slices).with_columns(
+        *described(search, compared, slices),
+        *of_arrays(p_value=own, p_adjusted=p_adjusted),
+        verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
+    )
+    rows = rows.with_columns(rest=turn * pl.col("score_a"))
+    loss, end = pl.col("rest") - compared.overall, "diff_low" if turn < 0 else "diff_high"
+    return rows.with_columns(order=-loss if settings.rank == "loss" else turn * pl.col(end))
+
+
+def _unlisted(
+    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
+) -> pl.DataFrame:
+    """The slices that are not listed. Each `p_adjusted` supposes that its slice is listed next."""
+    is_unlisted = compared.is_distinct.copy()
+    is_unlisted[listed.slices] = False
+    [slices] = np.nonzero(is_unlisted)
+    comparisons = compared.comparisons
+    evidence = comparisons.evidence[slices]
+    exact = np.array([listed.exact.get(number, math.nan) for number in slices.tolist()])
+    p = shown = normal(np.where(np.isnan(exact), evidence, exact))
+    if search.log.clusters is not None:  # Hide p-values that take rows as independent.
+        shown = np.where((evidence == 0) | ~np.isnan(exact), p, math.nan)
+    p_of_next = float(cutoff.largest_p(len(listed.slices) + 1))
+    verdict = np.full(len(slices), NOT_BEHIND)
+    if len(listed.slices):
+        verdict[p <= p_of_next] = EXPLAINED
+    verdict[np.isin(slices, listed.beyond)] = BEYOND
+    verdict[np.isnan(evidence)] = NO_INTERVAL
+    p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
+    score, rest = as_shown(comparisons.shown[slices]), as_shown(comparisons.shown_rest[slices])
+    expected: Floats = np.full(len(slices), math.nan)
+    if search.settings.to == "expected":
+        expected = search.scale.turn * comparisons.reference[slices]
+    of_labels = pl.Series("expected", expected, nan_to_null=True)
+    arrays = of_arrays(
+        p_value=shown,
+        p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
+        order=p,
+        rest=comparisons.rest[slices],
+    )
+    diff = score - (rest if search.settings.to == "rest" else of_labels)
+    rows = _values_and_sizes(compared, slices).with_columns(of_labels, *arrays)
+    return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
 
 
 def _in_order(log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:

@@ -9,19 +9,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from polars_mcc._counts.parquet_codes import combined
 from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._intervals.count_arrays import Counted, equal_rows
-from polars_mcc._metrics.slice_sums import Ints, added_up
-from polars_mcc._worst.column_codes import CodedKey, CodedLog, as_one, totals
+from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
+from polars_mcc._worst.column_codes import CodedKey, CodedLog, totals
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
@@ -52,6 +52,8 @@ class Batch(NamedTuple):
     """The slices of some sets of keys that are large enough, and their counts."""
 
     sets: Sequence[SlicesOfKeys]
+    n: Floats
+    """The weight of the scored rows of each slice."""
     n_small: int
     """How many slices have too few rows."""
     pairs: Counted
@@ -67,12 +69,31 @@ class SliceCounter:
     """Counts the slices of one model in a coded log."""
 
     log: CodedLog
-    model: str
+    gold: Codes
+    """The code of the gold label of each row: (rows,)."""
+    pred: Codes
+    n_codes: int
+    """The number of codes of a label: one more than labels, if a row has none."""
+    n_pairs: float
+    """The cells of a table of pairs. Scores have too many values for a table."""
+    pair: Codes
+    """The codes of both labels as one; empty if the table is too large."""
     min_n: float
+
+    @classmethod
+    def of(cls, log: CodedLog, model: str, min_n: float) -> SliceCounter:
+        """Combine the labels of each row."""
+        gold, pred = log.rows["gold"], log.rows[PRED + model]
+        n = len(log.labels)
+        n_codes = max(n + any(len(side) > 0 and int(side.max()) >= n for side in (gold, pred)), 1)
+        n_pairs = math.inf if log.sliced.is_of_scores else n_codes**2
+        is_small = n_pairs <= _CELLS_OF_TABLE
+        pair = combined((gold, pred), (n_codes, n_codes), None) if is_small else gold[:0]
+        return cls(log, gold, pred, n_codes, n_pairs, pair, min_n)
 
     def whole(self) -> Counted:
         """The pairs of the whole log, as one slice."""
-        count = self._in_table if self._size(()) <= _CELLS_OF_TABLE else self._in_groups
+        count = self._in_table if self.n_pairs <= _CELLS_OF_TABLE else self._in_groups
         return count((), 0)[1]
 
     def batches(self, depth: int) -> Iterator[Batch]:
@@ -82,42 +103,25 @@ class SliceCounter:
         """
         keys = [key for key in self.log.keys.values() if key.size]
         keys = sorted(keys, key=lambda key: -key.size)
-        numbers = range(1, depth + 1)
-        sets = [*itertools.chain(*(itertools.combinations(keys, number) for number in numbers))]
-        small = [of_set for of_set in sets if self._size(of_set) <= _CELLS_OF_TABLE]
-        large = [of_set for of_set in sets if self._size(of_set) > _CELLS_OF_TABLE]
+        small: dict[CrossedKeys, float] = {}
+        large: dict[CrossedKeys, float] = {}  # Grouping makes a cell per row, at most.
+        for number in range(1, depth + 1):
+            for of_set in itertools.combinations(keys, number):
+                cells = math.prod(key.size + 1 for key in of_set) * self.n_pairs
+                if cells <= _CELLS_OF_TABLE:
+                    small[of_set] = cells
+                else:
+                    large[of_set] = len(self.gold)
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
             waiting: deque[Iterator[_OfKeys]] = deque()
-            for portion in _counted_at_once(small, self._size):
+            for portion in _counted_at_once(small):
                 waiting.append(pool.map(self._in_table, portion, itertools.repeat(self.min_n)))
                 if len(waiting) > 1:
                     yield _batch([*waiting.popleft()])
             for last in waiting:
                 yield _batch([*last])
-        for portion in _counted_at_once(large, lambda _: len(self._sides[0])):
+        for portion in _counted_at_once(large):
             yield _batch([self._in_groups(of_set, self.min_n) for of_set in portion])
-
-    def _size(self, keys: CrossedKeys) -> float:
-        """The cells of the table of a set of keys. Scores have too many values for a table."""
-        if self.log.sliced.is_of_scores:
-            return math.inf
-        return math.prod(key.size + 1 for key in keys) * self._n_codes**2
-
-    @cached_property
-    def _sides(self) -> tuple[Codes, Codes]:
-        """The codes of both labels of each row."""
-        return self.log.rows["gold"], self.log.rows[PRED + self.model]
-
-    @cached_property
-    def _n_codes(self) -> int:
-        """The number of codes of a label: one more than labels, if a row has none."""
-        n = len(self.log.labels)
-        return max(n + any(len(side) > 0 and int(side.max()) >= n for side in self._sides), 1)
-
-    @cached_property
-    def _pair(self) -> Codes:
-        """The codes of both labels as one."""
-        return as_one(self._sides, [self._n_codes] * 2)
 
     def _in_table(self, keys: CrossedKeys, least: float) -> _OfKeys:
         """Count the slices of a set of keys with NumPy."""
@@ -142,8 +146,8 @@ class SliceCounter:
 
     def _table(self, keys: CrossedKeys, weight: Ints | None) -> Ints:
         """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
-        codes = [*(self.log.rows[key.column] for key in keys), self._pair]
-        table = totals(codes, [*(key.size + 1 for key in keys), self._n_codes**2], weight)
+        codes = [*(self.log.rows[key.column] for key in keys), self.pair]
+        table = totals(codes, [*(key.size + 1 for key in keys), self.n_codes**2], weight)
         for axis, key in enumerate(keys):  # Each value is a sum over its codes.
             if not key.is_cut:
                 table = table[(slice(None),) * axis + (slice(key.size),)]
@@ -151,7 +155,7 @@ class SliceCounter:
             spans = key.values.select("first", pl.col("last") + 1).to_numpy().ravel()
             table = np.add.reduceat(table, spans, axis)
             table = table.take(range(0, len(spans), 2), axis)
-        return table.reshape(-1, self._n_codes, self._n_codes)
+        return table.reshape(-1, self.n_codes, self.n_codes)
 
     def _in_groups(self, keys: CrossedKeys, least: float) -> _OfKeys:
         """Count the slices of a set of keys with Polars."""
@@ -192,8 +196,7 @@ class SliceCounter:
         self, codes: Mapping[str, Codes], clusters: Mapping[str, Ints], *where: pl.Expr
     ) -> pl.LazyFrame:
         """Add up the weights of rows by codes, both labels, and clusters."""
-        gold, pred = self._sides
-        columns = {**codes, "gold": gold, "pred": pred, **clusters}
+        columns = {**codes, "gold": self.gold, "pred": self.pred, **clusters}
         rows, weights = pl.DataFrame(columns).lazy(), self.log.weights
         if weights is None:
             cells = rows.filter(*where).group_by(*columns).agg(n=pl.len().cast(pl.Int64))
@@ -217,7 +220,8 @@ class SliceCounter:
             is_hit = gold == pred
             sides = [(rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])]
         shape = last - first, k
-        return [added_up(of_side, at, math.prod(shape)).reshape(shape) for at, of_side in sides]
+        cells = math.prod(shape)
+        return [added_up(of_side, cell, cells).reshape(shape) for cell, of_side in sides]
 
 
 def pairs_of(pairs: Counted, slices: Ints) -> Counted:
@@ -244,17 +248,16 @@ def _batch(of_sets: Sequence[_OfKeys]) -> Batch:
     firsts = np.cumsum([0, *(of_set.number for of_set in pairs)])
     slices = [of_set.slices + first for of_set, first in zip(pairs, firsts[:-1], strict=True)]
     arrays = map(np.concatenate, zip(*(of_set[2:] for of_set in pairs), strict=True))
-    return Batch(sets, sum(n_small), Counted(int(firsts[-1]), np.concatenate(slices), *arrays))
+    counted = Counted(int(firsts[-1]), np.concatenate(slices), *arrays)
+    n = np.concatenate([of_set.n for of_set in sets]).astype(np.float64)
+    return Batch(sets, n, sum(n_small), counted)
 
 
-def _counted_at_once(
-    sets: Sequence[CrossedKeys], size_of: Callable[[CrossedKeys], float]
-) -> Iterator[list[CrossedKeys]]:
+def _counted_at_once(cells: Mapping[CrossedKeys, float]) -> Iterator[list[CrossedKeys]]:
     """Split sets of keys into portions of at most `_CELLS_AT_ONCE` together, or of one set."""
     portion: list[CrossedKeys] = []
     total = 0.0
-    for keys in sets:
-        size = size_of(keys)
+    for keys, size in cells.items():
         if portion and total + size > _CELLS_AT_ONCE:
             yield portion
             portion, total = [], 0.0

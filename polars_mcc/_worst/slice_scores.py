@@ -6,7 +6,7 @@ import itertools
 import math
 import sys
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Rank, Reference
-from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse
+from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse, evidence_of
 from polars_mcc._comparisons.rest_of_log import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
 from polars_mcc._intervals.count_arrays import Counted
@@ -24,9 +24,9 @@ from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Scorer, has_classes
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up, places_in
-from polars_mcc._worst.column_codes import CodedLog
+from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
-from polars_mcc._worst.p_value_cutoff import Cutoff
+from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.slice_counts import (
     Batch,
     CrossedKeys,
@@ -36,17 +36,18 @@ from polars_mcc._worst.slice_counts import (
     pairs_of,
 )
 
-Places: TypeAlias = tuple[int | None, ...]
-"""For each key, the place of the value of a slice; None if its set lacks the key."""
+Clauses: TypeAlias = tuple[tuple[int, int], ...]
+"""A slice, as the place of each of its keys with the place of the value of this key."""
 
 _SLICES_PER_TEST = 100
-"""Slices have the same rows if keys determine each other, and then count as one test. On average,
-so many slices are one test, at most."""
+"""If keys determine each other, slices have the same rows, and count as one test: on average, at
+most so many slices."""
 _NOT_A_NUMBER = -sys.float_info.max
-"""Stands for a score that is NaN: a score that is unknown is NaN in arrays."""
+"""Stands for a score of NaN, as NaN in an array is an unknown score."""
 _LABELS_AT_ONCE = 2**20  # labels of slices that are scored at once
 _SURER = math.sqrt(2)
-"""Evidence by cluster may be so many times the evidence by row: influences in a cluster cancel."""
+"""How many times the evidence by row the evidence by cluster may be: influences in a cluster may
+cancel."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class ModelSearch:
     """The metric as a proportion."""
     counter: SliceCounter
     scorer: Scorer
-    """A score at 0/0 is 0, or unknown."""
+    """It scores 0/0 as 0 or as unknown, never as 1."""
 
     @classmethod
     def of(cls, settings: SearchSettings, log: CodedLog, model: str) -> ModelSearch:
@@ -113,7 +114,7 @@ class ModelSearch:
             is_frequency=log.sliced.is_frequency,
             rounding=ROUNDING if log.sliced.numbers.count.is_float() else 0.0,
         )
-        counter = SliceCounter(log, model, settings.min_n)
+        counter = SliceCounter.of(log, model, settings.min_n)
         return cls(settings, log, model, Scale.of(metric), counter, scorer)
 
     def cutoff(self, tests: int) -> Cutoff:
@@ -122,18 +123,13 @@ class ModelSearch:
         longest = max(settings.top or 0, LONGEST_LIST)
         return Cutoff(settings.correction, 1 - settings.ci, tests, longest, surer)
 
-    def scores(self, margins: Margins, *, or_nothing: bool = False) -> Floats:
-        """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
-        zero_division = None if or_nothing else self.scorer.zero_division
-        return self.scale.turned(self.scorer.values(margins, zero_division))
-
     def shown(self, margins: Margins) -> Floats:
-        """The scores of slices as `by` has them; `_NOT_A_NUMBER` for NaN, NaN if there is none."""
+        """The scores of slices as in `by`: `_NOT_A_NUMBER` for NaN, NaN for null."""
         zero_division = self.log.sliced.zero_division
         values = self.scorer.values(margins, zero_division)
         if zero_division is None or not math.isnan(zero_division):
             return values
-        # At 0/0 it is NaN. Without gold rows there is none.
+        # 0/0 is NaN. A score without gold rows is null.
         is_known = ~np.isnan(self.scorer.values(margins, 0.0))
         return np.where(np.isnan(values) & is_known, _NOT_A_NUMBER, values)
 
@@ -141,9 +137,8 @@ class ModelSearch:
         """The scores of slices, and how sure they are."""
         scale, asked = self.scale, IntervalOptions(LEVEL, is_compared=True)
         [measured] = self.scorer.measured(pairs, asked, pools).values()
-        score = scale.turned(measured.score)
-        ends = [scale.turned(end) for end in (measured.interval.low, measured.interval.high)]
-        low, high = ends if scale.turn > 0 else ends[::-1]
+        score, ends = scale.turn * measured.score, (measured.interval.low, measured.interval.high)
+        low, high = (scale.turn * end for end in ends[:: scale.turn])
         n = added_up(pairs.n, pairs.slices, pairs.number)
         rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
         proportion = scale.proportion(score)
@@ -154,9 +149,9 @@ class ModelSearch:
     ) -> tuple[Floats, Floats, Floats]:
         """The score of each slice given its labels, twice its standard error, and the evidence."""
         scale = self.scale
-        here = scale.turned(self.scorer.values_of_pairs(pairs, self.scorer.zero_division))
+        here = scale.turn * self.scorer.values_of_pairs(pairs, self.scorer.zero_division)
         expected, se, step = self.scorer.given_labels(pairs, Pools(pool_of, pool))
-        there, n = scale.turned(expected), added_up(pairs.n, pairs.slices, pairs.number)
+        there, n = scale.turn * expected, added_up(pairs.n, pairs.slices, pairs.number)
         collapsed = self.collapse(pairs, pool_of, pool)
         with np.errstate(all="ignore"):
             apart = np.where(np.isnan(collapsed), scale.apart(here, n, there, se, step), collapsed)
@@ -167,7 +162,7 @@ class ModelSearch:
     def collapse(
         self, pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None
     ) -> Floats:
-        """The evidence of slices whose predictions are one class, where the metric is 0/0 then."""
+        """The evidence of slices predicted as one class, if the metric is then 0/0; else NaN."""
         metric = self.settings.metric
         can_be = metric.is_of_two and not metric.is_of_scores
         if not can_be or self.scorer.zero_division is None:
@@ -193,7 +188,7 @@ class Comparisons(NamedTuple):
     """How many standard errors the slice is behind the reference; 0 if it is not behind, NaN if it
     cannot be compared."""
     shown: Floats
-    """The score as `by` has it: see `ModelSearch.shown`. Only if all slices are shown."""
+    """The score as in `by` (see `ModelSearch.shown`); empty unless all slices are shown."""
     shown_rest: Floats
 
 
@@ -201,10 +196,12 @@ class Comparisons(NamedTuple):
 class ComparedSlices:
     """All slices that were counted and are large enough, set after set: arrays (slices,)."""
 
+    keys: Sequence[CodedKey]
+    """All keys of the log."""
     sets: Sequence[SlicesOfKeys]
     starts: Ints
     """The number of the first slice of each set: (sets,)."""
-    place_of_set: Mapping[frozenset[str], int]
+    place_of_set: Mapping[frozenset[CodedKey], int]
     """The place of the set of these keys."""
     n: Ints
     """The weight of the scored rows."""
@@ -212,77 +209,84 @@ class ComparedSlices:
     """The rows that are not scored."""
     comparisons: Comparisons
     is_distinct: Flags
-    """Whether it has other rows than each slice with one key fewer."""
+    """Whether it has fewer rows than each slice with one key fewer."""
+    has_most_rows: Flags
+    """Whether it has more than `max_share` of the scored rows."""
     overall: float
     """The score of the log."""
-    n_rows: float
-    """The scored rows of the log."""
     n_small: int
+    """How many slices are too small."""
 
-    def have_most_rows(self, slices: Ints, max_share: float) -> Flags:
-        """Whether each slice has more than this share of the scored rows."""
-        return self.n[slices] > max_share * self.n_rows
-
-    def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
+    def places(self, slices: Ints) -> Ints:
         """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
-        column = {name: at for at, name in enumerate(keys)}
-        table = np.full((len(slices), len(keys)), -1, np.int64)
+        column = {key: place for place, key in enumerate(self.keys)}
+        table = np.full((len(slices), len(self.keys)), -1, np.int64)
         sets = np.searchsorted(self.starts, slices, "right") - 1
         for number in np.unique(sets).tolist():
             [rows] = np.nonzero(sets == number)
             of_keys = self.sets[number]
             for key, places in zip(of_keys.keys, of_keys.places, strict=True):
-                table[rows, column[key.name]] = places[slices[rows] - self.starts[number]]
+                table[rows, column[key]] = places[slices[rows] - self.starts[number]]
         return table
 
-    def number_of(self, places: Mapping[str, int]) -> int | None:
-        """The number of the slice with these places of values, if it was large enough."""
-        at = self.place_of_set.get(frozenset(places))
-        if at is None:
+    def clauses(self, slices: Ints) -> list[Clauses]:
+        """The keys of slices with their values."""
+        rows = self.places(slices).tolist()
+        return [tuple((key, place) for key, place in enumerate(row) if place >= 0) for row in rows]
+
+    def number_of(self, slice_: Clauses) -> int | None:
+        """The number of the slice with these keys and values, if it was large enough."""
+        places = {self.keys[key]: place for key, place in slice_}
+        set_ = self.place_of_set.get(frozenset(places))
+        if set_ is None:
             return None
-        of_keys = self.sets[at]
-        wanted = np.array([[places[key.name]] for key in of_keys.keys])
+        of_keys = self.sets[set_]
+        wanted = np.array([[places[key]] for key in of_keys.keys])
         [same] = np.nonzero((of_keys.places == wanted).all(0))
-        return int(self.starts[at] + same[0]) if len(same) else None
+        return int(self.starts[set_] + same[0]) if len(same) else None
 
 
 def compared_slices(search: ModelSearch) -> ComparedSlices:
     """Count every slice, and compare each large enough slice with the rest of the log.
 
-    A slice that has too little evidence for the list, whatever its limits, gets evidence 0, and its
-    limits are not computed.
+    A slice that cannot have enough evidence for the list, whatever its limits, gets evidence 0.
     """
     whole = _WholeLog.of(search)
+    step = max(1, _LABELS_AT_ONCE // max(1, len(search.log.labels)))
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
     parts = [Comparisons(*(np.zeros(0),) * 7)]
     n_slices, threads = 0, pl.thread_pool_size()
-    waiting: deque[Future[list[Comparisons]]] = deque()
+    waiting: deque[Future[Comparisons]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for batch in search.counter.batches(search.settings.depth):
             n_small += batch.n_small
             sets += batch.sets
             n_slices += batch.pairs.number
             cutoff = search.cutoff(n_slices // _SLICES_PER_TEST)
-            needed = 0.0 if search.settings.verdicts else cutoff.needed
-            waiting.append(pool.submit(whole.compared, batch, needed))
-            if len(waiting) >= threads:
-                parts += waiting.popleft().result()
-        for last in waiting:
-            parts += last.result()
+            needed = evidence_of(LENIENT * float(cutoff.largest_p(cutoff.longest))) / cutoff.surer
+            needed = 0.0 if search.settings.verdicts else needed
+            for first in range(0, batch.pairs.number, step):
+                last = min(first + step, batch.pairs.number)
+                waiting.append(pool.submit(whole.compared, batch, first, last, needed))
+                if len(waiting) >= threads:
+                    parts.append(waiting.popleft().result())
+        parts += [future.result() for future in waiting]
     by_keys = {of_keys.keys: of_keys for of_keys in sets}
     is_distinct = [_has_own_rows(by_keys, of_keys, search.scorer.rounding) for of_keys in sets]
     nothing = np.zeros(0, np.int64)
+    n = np.concatenate([nothing, *(of_keys.n for of_keys in sets)])
     return ComparedSlices(
+        [*search.log.keys.values()],
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
-        {frozenset(key.name for key in of_keys.keys): at for at, of_keys in enumerate(sets)},
-        np.concatenate([nothing, *(of_keys.n for of_keys in sets)]),
+        {frozenset(of_keys.keys): place for place, of_keys in enumerate(sets)},
+        n,
         np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
         Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
         np.concatenate([np.zeros(0, bool), *is_distinct]),
+        n > search.settings.max_share * whole.n,
         whole.score,
-        whole.n,
         n_small,
     )
 
@@ -290,11 +294,11 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
 def _has_own_rows(
     sets: Mapping[CrossedKeys, SlicesOfKeys], of_keys: SlicesOfKeys, rounding: float
 ) -> Flags:
-    """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
+    """Whether each slice lacks rows of every slice with one key fewer. Else a key adds nothing."""
     lacks = np.ones(len(of_keys.n), bool)
     for left_out in range(len(of_keys.keys) if len(of_keys.keys) > 1 else 0):
-        kept = [at for at in range(len(of_keys.keys)) if at != left_out]
-        fewer = sets[tuple(of_keys.keys[at] for at in kept)]
+        kept = [key for key in range(len(of_keys.keys)) if key != left_out]
+        fewer = sets[tuple(of_keys.keys[key] for key in kept)]
         if len(fewer.n):
             ids = (_ids(fewer.keys, places) for places in (fewer.places, of_keys.places[kept]))
             place = places_in(*ids)
@@ -303,7 +307,7 @@ def _has_own_rows(
 
 
 def _ids(keys: CrossedKeys, places: Ints) -> Ints:
-    """A number for the values of some keys, of Python if there are very many values."""
+    """A number for the values of some keys. If 64 bits are too few, it is an integer of Python."""
     sizes = [key.values.height for key in keys]
     ids: Ints = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
     for size, place in zip(sizes[1:], places[1:], strict=True):
@@ -328,26 +332,20 @@ class _WholeLog:
         """Score all rows."""
         pairs = search.counter.whole()
         margins = search.counter.margins(pairs, 0, 1)
+        [score] = search.scale.turn * search.scorer.values(margins, search.scorer.zero_division)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
-        return cls(
-            search, pairs, margins, float(pairs.n.sum()), float(search.scores(margins)[0]), rows
-        )
+        return cls(search, pairs, margins, float(pairs.n.sum()), float(score), rows)
 
-    def compared(self, batch: Batch, needed: float) -> list[Comparisons]:
-        """Score some slices and their rests, a few at a time, and compare them."""
-        step = max(1, _LABELS_AT_ONCE // max(1, len(self.search.log.labels)))
-        n = np.concatenate([of_keys.n for of_keys in batch.sets]) * 1.0
-        return [
-            self._compared(batch.pairs, first, n[first : first + step], needed)
-            for first in range(0, len(n), step)
-        ]
+    def compared(self, batch: Batch, first: int, last: int, needed: float) -> Comparisons:
+        """Compare the slices with the numbers from `first` to `last` with their rests.
 
-    def _compared(self, counted: Counted, first: int, n: Floats, needed: float) -> Comparisons:
-        search, slices = self.search, np.arange(first, first + len(n))
-        settings, metric = search.settings, search.settings.metric
-        here = search.counter.margins(counted, first, first + len(n))
+        Limits are computed only of slices that may reach the needed evidence.
+        """
+        search, turn, values = self.search, self.search.scale.turn, self.search.scorer.values
+        settings, metric, n = search.settings, search.settings.metric, batch.n[first:last]
+        here = search.counter.margins(batch.pairs, first, last)
         left = rest_of(here, self.margins, self.n * search.scorer.rounding)
-        score, rest = search.scores(here), search.scores(left, or_nothing=True)
+        score, rest = turn * values(here, search.scorer.zero_division), turn * values(left, None)
         shown: list[Floats] = [np.zeros(0)] * 2
         if settings.verdicts:
             shown = [search.shown(here), search.shown(left)]
@@ -357,12 +355,13 @@ class _WholeLog:
             n_classes = ((side > 0).sum(1) for side in sides)
             is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
         if settings.to == "expected":
+            pairs = pairs_of(batch.pairs, np.arange(first, last))
             pool = np.zeros(len(n), np.int64), self.pairs
-            reference, spread, evidence = search.below_expected(pairs_of(counted, slices), *pool)
+            reference, spread, evidence = search.below_expected(pairs, *pool)
         else:
             reference, comparable = rest, np.where(is_comparable, rest, math.nan)
             spread, evidence = self._below_rest(
-                counted, slices, n, score, comparable, needed=needed
+                batch.pairs, first, n, score, comparable, needed=needed
             )
         evidence = np.where(is_comparable, evidence, math.nan)
         return Comparisons(score, rest, reference, spread, evidence, *shown)
@@ -370,7 +369,7 @@ class _WholeLog:
     def _below_rest(
         self,
         counted: Counted,
-        slices: Ints,
+        first: int,
         n: Floats,
         score: Floats,
         rest: Floats,
@@ -379,20 +378,19 @@ class _WholeLog:
     ) -> tuple[Floats, Floats]:
         """The spread and the evidence of slices that may reach the needed evidence.
 
-        The rest has as many rows of a proportion, for each of its rows, as the log.
+        The effective rows m of the rest are those of the log, in proportion to its rows.
         """
         search, scale = self.search, self.search.scale
-        proportion, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
-        at_most = scale.at_most(score, n, proportion, rows)
-        spread = np.full(len(n), math.nan)
-        evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(at_most), math.nan, 0.0)
-        [behind] = np.nonzero((score < rest) & (at_most >= needed))
+        v_rest, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
+        largest, spread = np.full(len(n), math.inf), np.full(len(n), math.nan)
+        if math.isfinite(scale.max_rows):  # The evidence whatever the limits, at most.
+            largest = scale.evidence(scale.proportion(score), scale.max_rows * n, v_rest, rows)
+        evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(largest), math.nan, 0.0)
+        [behind] = np.nonzero((score < rest) & (largest >= needed))
         if len(behind):
-            pairs = pairs_of(counted, slices[behind])
+            pairs = pairs_of(counted, first + behind)
             limits = search.limits(pairs)
-            apart = scale.evidence(
-                limits.proportion, limits.rows_up, proportion[behind], rows[behind]
-            )
+            apart = scale.evidence(limits.proportion, limits.rows_up, v_rest[behind], rows[behind])
             collapsed = search.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
             is_below = limits.score + limits.spread < rest[behind]
             spread[behind] = limits.spread
@@ -411,19 +409,7 @@ def as_shown(scores: Floats) -> pl.Series:
     return pl.Series(scores, nan_to_null=True).replace(_NOT_A_NUMBER, math.nan)
 
 
-def places_of(compared: ComparedSlices, slices: Ints, keys: Sequence[str]) -> list[Places]:
-    """The place of the value of each key, of slices by their numbers."""
-    rows = compared.places(slices, keys).tolist()
-    return [tuple(None if place < 0 else place for place in row) for row in rows]
-
-
-def coarser(slice_: Places) -> list[Places]:
+def coarser(slice_: Clauses) -> list[Clauses]:
     """The slices with some of the keys of a slice, the fewest first; last, the slice itself."""
-    used = [at for at, place in enumerate(slice_) if place is not None]
-    sizes = range(1, len(used) + 1)
-    return [only(slice_, kept) for size in sizes for kept in itertools.combinations(used, size)]
-
-
-def only(slice_: Places, kept: Collection[int]) -> Places:
-    """The slice with some of the keys, by their places."""
-    return tuple(place if at in kept else None for at, place in enumerate(slice_))
+    sizes = range(1, len(slice_) + 1)
+    return [kept for size in sizes for kept in itertools.combinations(slice_, size)]

@@ -52,7 +52,7 @@ def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
     by = of_frame.scores
     expected = of_frame.scorer.given_labels(of_frame.cells.pairs, of_frame.pools)
     every = coded_log(sliced, bins=None, least=1)
-    counter = SliceCounter(every, sliced.models[0], 1)
+    counter = SliceCounter.of(every, sliced.models[0], 1)
     [batch] = counter.batches(1)
     order = every.keys["key"].rank[batch.sets[0].places[0]].argsort()
     scorer = Scorer([metric], every.labels, positive, 0.0, sliced.is_frequency, 2.0**-40)

@@ -14,7 +14,7 @@ from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._metrics import registry
 from polars_mcc._worst import column_codes, slice_counts
-from polars_mcc._worst.slice_scores import ModelSearch, SearchSettings, compared_slices, places_of
+from polars_mcc._worst.slice_scores import ModelSearch, SearchSettings, compared_slices
 
 KEYS = ["a", "b", "c", "age"]
 
@@ -83,7 +83,9 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
         for at in range(400)
     ]
     [kept] = np.nonzero(looked.is_distinct)
-    places = places_of(looked, kept, [*keys])
+    places = [
+        tuple(None if place < 0 else place for place in row) for row in looked.places(kept).tolist()
+    ]
     found = dict(zip(places, looked.n[kept].tolist(), strict=True))
     assert len(found) == len(kept) > 50
     ranges = [

@@ -9,8 +9,8 @@ import pytest
 
 from polars_mcc._base.slice_names import clause, in_words
 from polars_mcc._worst.failures_in_words import (
-    collapsed,
-    confused,
+    collapse_in_words,
+    confusion_in_words,
     percent,
     rows_in_words,
     summed_up,
@@ -58,14 +58,14 @@ def test_several_keys_of_some_sets():
 
 def test_confusions_and_shares():
     plain = str.maketrans("\u00a0", " ")
-    assert confused(0, 1, 0.4, 0.28).translate(plain) == (
+    assert confusion_in_words(0, 1, 0.4, 0.28).translate(plain) == (
         "40 % of gold 0 predicted 1, 28 % elsewhere"
     )
-    assert confused("a", None, 0.052, None).translate(plain) == (
+    assert confusion_in_words("a", None, 0.052, None).translate(plain) == (
         "5.2 % of gold a predicted null, none elsewhere"
     )
-    assert collapsed("no", "yes", 1200) == "predicts only 'no': 0 of 1,200 'yes' found"
-    assert collapsed(None, 1, 2.5) == "predicts only 'null': 0 of 2.5 '1' found"
+    assert collapse_in_words("no", "yes", 1200) == "predicts only 'no': 0 of 1,200 'yes' found"
+    assert collapse_in_words(None, 1, 2.5) == "predicts only 'null': 0 of 2.5 '1' found"
     assert [percent(one).translate(plain) for one in (0, 0.1, 0.0996, 1)] == [
         *("0 %", "10 %", "10.0 %", "100 %")
     ]
