@@ -14,6 +14,7 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import in_shell, of_error, option, said
+from polars_mcc._base.values_as_text import rows_in_words
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._cli import output_files
 from polars_mcc._cli.shared_options import OutputOptions
@@ -33,7 +34,6 @@ from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spellings
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
-from polars_mcc._worst.failures_in_words import rows_in_words
 
 _LISTED = 20  # maximum number of file names that are shown
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._base.message_parts import in_shell, option, quoted
+from polars_mcc._base.values_as_text import rows_in_words
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.find_files import absolute
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.paths_and_settings import partitions
-from polars_mcc._worst.failures_in_words import rows_in_words
 
 _TEXT = "polars_mcc:text of "
 _NOTHING = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null")  # in any case

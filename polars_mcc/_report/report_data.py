@@ -12,6 +12,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import ReportFormat, check_at_least, check_choice, check_level
+from polars_mcc._base.values_as_text import rows_in_words
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
@@ -43,7 +44,7 @@ from polars_mcc._verbs.classes import classes
 from polars_mcc._verbs.compare import compare
 from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.worst import worst
-from polars_mcc._worst.failures_in_words import rows_in_words, summed_up
+from polars_mcc._worst.failures_in_words import summed_up
 
 _METRICS = ["mcc", "accuracy", "f1_macro"]
 OF_SCORES = ["roc_auc", "brier", "calibration_error"]

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_mcc._base.slice_names import ALL_ROWS
+from polars_mcc._base.values_as_text import count_as_text, label_text, percent, rows_in_words
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._display.undefined_scores import undefined
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing, Section, drawings_of
-from polars_mcc._worst.failures_in_words import count, percent, rows_in_words, text
 
 _MAX_WORST = 3  # slices that the verdict names
 _MAX_GAPS = 4  # gaps in error rates that the verdict names
@@ -109,11 +109,11 @@ def _gaps(answers: Answers) -> Iterator[Sentence]:
     none = "No gap in error rates between slices of one key is significant."
     yield Sentence(none if gaps.is_empty() else head, "gaps", "gaps")
     for row in gaps.head(_MAX_GAPS).iter_rows(named=True):
-        errors = f"with gold {text(row['gold'])} are predicted {text(row['pred'])}"
+        errors = f"with gold {label_text(row['gold'])} are predicted {label_text(row['pred'])}"
         sentence = (
             f"{row[SAID]}{answers.of_model(row)}: {percent(row['rate'])} of "
             f"{rows_in_words(row['n'])} {errors}; {row[f'{SAID}_to']}: {percent(row['rate_to'])} "
-            f"of {count(row['n_to'])} ({_p_value(row['p_adjusted'])})."
+            f"of {count_as_text(row['n_to'])} ({_p_value(row['p_adjusted'])})."
         )
         yield Sentence(sentence, "gap", "gaps")
 
@@ -224,10 +224,10 @@ def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
     for name, n in answers.unscored.select("pred", "n_null").rows():
         by_model[name] += n
     if len({*by_model.values()}) == 1:
-        yield count(next(iter(by_model.values()))), "rows not scored", "unscored"
+        yield count_as_text(next(iter(by_model.values()))), "rows not scored", "unscored"
         return
     for name, n in [*by_model.items()][:_MAX_TILES]:
-        yield count(n), f"rows not scored for {name}", "unscored"
+        yield count_as_text(n), f"rows not scored for {name}", "unscored"
 
 
 def picture(answers: Answers) -> list[Drawing]:

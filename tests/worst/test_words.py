@@ -8,13 +8,8 @@ import polars as pl
 import pytest
 
 from polars_mcc._base.slice_names import clause, in_words
-from polars_mcc._worst.failures_in_words import (
-    collapsed,
-    confused,
-    percent,
-    rows_in_words,
-    summed_up,
-)
+from polars_mcc._base.values_as_text import percent, rows_in_words
+from polars_mcc._worst.failures_in_words import collapsed, confused, summed_up
 
 
 @pytest.mark.parametrize(
