@@ -18,7 +18,7 @@ import polars as pl
 
 Number: TypeAlias = float | int | Decimal
 
-_MOST = sys.float_info.max
+_LARGEST_FLOAT = sys.float_info.max
 
 
 def as_cuts(given: object) -> tuple[Number, ...]:
@@ -35,7 +35,7 @@ def _as_number(cut: object) -> Number | None:
         number = cut if cut.is_finite() else math.nan
     elif isinstance(cut, Real):  # of NumPy too
         number = int(cut) if isinstance(cut, Integral) else float(cut)
-    return number if -_MOST <= number <= _MOST else None
+    return number if -_LARGEST_FLOAT <= number <= _LARGEST_FLOAT else None
 
 
 def as_number(text: str) -> Number:
@@ -60,7 +60,7 @@ def as_series(cuts: Sequence[Number]) -> pl.Series:
         return pl.Series([float(cut) for cut in cuts])
     if all(one == int(one) for one in exact):
         for dtype in (pl.Int64(), pl.Int128(), pl.UInt128()):
-            least, most = _limits(dtype)
+            least, most = _limits_of_dtype(dtype)
             if least <= exact[0] and exact[-1] <= most:
                 return pl.Series([*map(int, cuts)], dtype=dtype)
     try:
@@ -79,14 +79,14 @@ def is_above(column: pl.Expr, dtype: pl.DataType, cut: Number, *, or_at: bool) -
     number, parts = written(cut).as_integer_ratio()  # A product of decimals would be rounded.
     number *= 10**scale
     first = -(-number // parts) if or_at else number // parts + 1
-    least, most = _limits(dtype)
+    least, most = _limits_of_dtype(dtype)
     if first > most:
         return pl.lit(value=False)
     end = max(first, least)
     return column >= pl.lit(Decimal(f"{end}E-{scale}") if scale else end, dtype)
 
 
-def _limits(dtype: pl.DataType) -> tuple[int, int]:
+def _limits_of_dtype(dtype: pl.DataType) -> tuple[int, int]:
     """The least and the largest integer of a dtype, or number of units of a decimal."""
     if isinstance(dtype, pl.Decimal):
         return 1 - 10**dtype.precision, 10**dtype.precision - 1

@@ -59,10 +59,10 @@ def of_error(error: BaseException) -> str:
 def option(name: str, value: object, of: str = "") -> Words:
     """An option with its value: `min=0.6`, or `--min 0.6`. `of`: the call that takes it."""
     argument = f"{name}={value!r}"
-    return Words(f"{of}({argument})" if of else argument, _typed(name, value))
+    return Words(f"{of}({argument})" if of else argument, _typed_option(name, value))
 
 
-def _typed(name: str, value: object) -> str:
+def _typed_option(name: str, value: object) -> str:
     """An option as it is typed. A list or a mapping repeats it."""
     import shlex  # noqa: PLC0415 - only for the message of an error
 
@@ -106,7 +106,7 @@ def cast(code: Words, dtype: str) -> Words:
 def renamed(name: str, new: str) -> Words:
     """A key with another name."""
     key = f"{as_sql(name)} AS {as_sql(new)}"
-    return Words(f"pl.col('{name}').alias('{new}')", _typed("keys", key))
+    return Words(f"pl.col('{name}').alias('{new}')", _typed_option("keys", key))
 
 
 def quoted(names: Iterable[str]) -> str:

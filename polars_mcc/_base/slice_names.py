@@ -30,7 +30,7 @@ def clause(key: str, text: pl.Expr) -> pl.Expr:
     )
 
 
-def in_words(keys: Mapping[str, pl.Expr], active: pl.Expr | None = None) -> pl.Expr:
+def slice_name(keys: Mapping[str, pl.Expr], active: pl.Expr | None = None) -> pl.Expr:
     """The name of a slice, from the text of each key.
 
     `active` is the set of keys of the slice, as in the column `keys`; None: all keys.
@@ -43,9 +43,9 @@ def in_words(keys: Mapping[str, pl.Expr], active: pl.Expr | None = None) -> pl.E
     if not parts:
         return pl.lit(ALL_ROWS)
     is_any = pl.any_horizontal(part.is_not_null() for part in parts)
-    return pl.when(is_any).then(crossed(parts)).otherwise(pl.lit(ALL_ROWS))
+    return pl.when(is_any).then(crossed_name(parts)).otherwise(pl.lit(ALL_ROWS))
 
 
-def crossed(clauses: Iterable[pl.Expr]) -> pl.Expr:
+def crossed_name(clauses: Iterable[pl.Expr]) -> pl.Expr:
     """The name of a slice from its clauses; null for a key that its set lacks."""
     return pl.concat_str(clauses, separator=" and ", ignore_nulls=True)

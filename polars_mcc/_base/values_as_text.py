@@ -57,12 +57,12 @@ def percent(share: float) -> str:
 
 
 # A `_` inside a word, as in `n_null`, is no mark-up.
-_MARKS = re.compile(r"[\\`*\[\]<>|~#]|(?<![^\W_])_|_(?![^\W_])")
+_MARKDOWN_MARKS = re.compile(r"[\\`*\[\]<>|~#]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def in_markdown(text: str) -> str:
     """Escape text for Markdown, so that it cannot be HTML or mark-up, nor end a cell or a line."""
-    escaped = _MARKS.sub(r"\\\g<0>", text.replace("&", "&amp;"))
+    escaped = _MARKDOWN_MARKS.sub(r"\\\g<0>", text.replace("&", "&amp;"))
     # GitHub would notify a person who is named after an @.
     return re.sub("\r\n?|\n", "<br>", escaped.replace("@", "@<!-- -->"))
 

@@ -10,20 +10,20 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 
-_AT_0 = {"mcc_normalized": 0.5, "fdr": 1.0, "for": 1.0}
+_VALUE_OF_0_0 = {"mcc_normalized": 0.5, "fdr": 1.0, "for": 1.0}
 """What stands for 0/0 by default, if it is not 0."""
 COLLAPSED, UNSCORED = "×", "○"
 """The marks of a chart: at the score of a collapsed slice, and apart from all scores."""
 
 
-def undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
+def where_undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
     """Whether a scored row has no score: it is null, NaN, or what stands for 0/0.
 
-    What stands for 0/0 has no interval, unless the row is `collapsed`. In an answer without
+    What stands for 0/0 has no interval, unless the row is `where_collapsed`. In an answer without
     intervals it looks like a score. There, every 0 of MCC and its kin is meant, and no 0 of a rate.
     """
     score, known = as_expr(metric).cast(pl.Float64), _known(metric)
-    at_0 = score == _AT_0.get(metric, 0.0)
+    at_0 = score == _VALUE_OF_0_0.get(metric, 0.0)
     if known is None or not known.undefined or known.given == "gold":
         at_0 = pl.lit(value=False)
     elif _has_intervals(result, metric):
@@ -36,16 +36,16 @@ def undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
     return (no_score | at_0.fill_null(value=False)) & (pl.col("n") > 0)
 
 
-def collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
+def where_collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
     """Whether one class is predicted in a row of several gold classes.
 
     Then MCC is 0/0, and what stands for it has an interval and no standard error. The interval of a
     precision is its whole range. Without intervals, it may also be one gold class, or a score of 0:
     all are meant.
     """
-    score, at_0 = as_expr(metric).cast(pl.Float64), _AT_0.get(metric, 0.0)
+    score, at_0 = as_expr(metric).cast(pl.Float64), _VALUE_OF_0_0.get(metric, 0.0)
     if not _has_intervals(result, metric):
-        return undefined(result, metric) & score.is_finite().fill_null(value=False)
+        return where_undefined(result, metric) & score.is_finite().fill_null(value=False)
     known, se = _known(metric), f"{metric}_se"
     if known is None or known.range is None:
         return pl.lit(value=False)
@@ -62,16 +62,17 @@ def collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
 
 def undefined_in_words(result: pl.DataFrame, metric: str, what: str) -> Iterator[tuple[str, str]]:
     """A mark and a sentence on the collapsed rows, and on the rows without a score."""
-    is_collapsed, at_0 = collapsed(result, metric), f"{_AT_0.get(metric, 0.0):g}"
+    is_collapsed, at_0 = where_collapsed(result, metric), f"{_VALUE_OF_0_0.get(metric, 0.0):g}"
     collapse = f"{metric} is {at_0}, or 0/0 (one class only),"
     if _has_intervals(result, metric):
         known = _known(metric)
         is_rate = known is not None and known.given == "pred"
         why = "the class is never predicted" if is_rate else "one class is predicted"
         collapse = f"{metric} is {at_0}, as {why},"
+    has_no_score = where_undefined(result, metric) & ~is_collapsed
     for mark, is_marked, how in (
         (COLLAPSED, is_collapsed, collapse),
-        (UNSCORED, undefined(result, metric) & ~is_collapsed, f"{metric} is 0/0 (one class only)"),
+        (UNSCORED, has_no_score, f"{metric} is 0/0 (one class only)"),
     ):
         if n := result.filter(is_marked).height:
             yield mark, f"{how} in {n:,} of {result.height:,} {what}"

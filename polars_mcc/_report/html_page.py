@@ -22,13 +22,13 @@ import polars as pl
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
 from polars_mcc._display.explorer_chart import Explorer, cells_within, explore, keys_in, metrics_of
-from polars_mcc._display.table_and_to_numpy import texts_of
+from polars_mcc._display.table_and_to_numpy import cell_texts
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing
-from polars_mcc._report.summary import Report, Sentence, picture, tiles
+from polars_mcc._report.summary import Report, Sentence, overview_chart, tiles
 
 ALTAIR: str = alt.__version__
-_AND = " and "  # between the keys of a slice
+_BETWEEN_KEYS = " and "  # between the keys of a slice
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
 
     The `script` draws.
     """
-    answers, pictures = report.answers, picture(report.answers)
+    answers, pictures = report.answers, overview_chart(report.answers)
     of_sections = ((*section.drawings, *section.on_demand) for section in report.sections)
     drawings = [*pictures, *chain(*of_sections)]
     # Altair would check each part of a chart against the schema, and again each copy of it.
@@ -100,7 +100,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
         sections=report.sections,
         anchors={section.id: f"section-{at}" for at, section in enumerate(report.sections)},
         spec_of={drawing: at for at, drawing in enumerate(drawings)},
-        table=_table,
+        table=_html_table,
         explorer=None if chart is None else len(specs) - 1,
         notes=notes,
         made=report.made,
@@ -145,13 +145,13 @@ def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
         return
     axis = {"domain": [min(ends), max(ends)], "nice": True, "zero": False}
     for spec in specs:
-        for layer in _layers(spec):
+        for layer in _layers_of(spec):
             encoding = layer["encoding"].get(channel, {})
             if encoding.get("field") in {"score", "low", "zero"}:
                 encoding["scale"] = axis
 
 
-def _layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+def _layers_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The layers of a chart, or of each of its facets."""
     layers: list[dict[str, Any]] = spec.get("spec", spec)["layer"]
     return layers
@@ -175,14 +175,16 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
         spec: dict[str, Any] = figure.to_dict(validate=False)
     spec["padding"] = 5
     colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
-    for layer in _layers(spec):
+    for layer in _layers_of(spec):
         encoding = layer["encoding"]
         y, colour = encoding.get("y", {}), encoding.get("color", {})
         if "labelLimit" in y.get("axis", {}):  # This axis names slices.
             names = y["scale"]["domain"]
             y["axis"] |= _labelled(names)
             of_slice = encoding["yOffset"]["scale"]["domain"] if "yOffset" in encoding else []
-            lines = len(names) * max(len(of_slice) + 1, *(name.count(_AND) + 1 for name in names))
+            lines = len(names) * max(
+                len(of_slice) + 1, *(name.count(_BETWEEN_KEYS) + 1 for name in names)
+            )
         if colour.get("field") in {"model", "line"}:  # A model has one colour in all charts.
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
@@ -199,10 +201,10 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     """Axis labels of slices: omit a key that all share, or else put each key on its own line."""
     name, equals, _ = slices[0].partition(" = ")
     key = f"{name}{equals}"
-    has_one_key = all(name.startswith(key) and _AND not in name for name in slices)
+    has_one_key = all(name.startswith(key) and _BETWEEN_KEYS not in name for name in slices)
     if equals and has_one_key and len(slices) > 1:
         return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
-    return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
+    return {"labelExpr": f"split(datum.label, '{_BETWEEN_KEYS}')", "labelLimit": 180}
 
 
 def _without_nan(value: Any) -> Any:  # noqa: ANN401 - of JSON
@@ -214,14 +216,14 @@ def _without_nan(value: Any) -> Any:  # noqa: ANN401 - of JSON
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
+def _html_table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
     """The heads of a table and its rows.
 
     A head has its text, and whether the column is of numbers. A cell has the text shown, the full
     value, the rank within the column, and whether it is a number.
     """
     columns = []
-    for column, texts in zip(answer.iter_columns(), texts_of(answer).values(), strict=True):
+    for column, texts in zip(answer.iter_columns(), cell_texts(answer).values(), strict=True):
         values = column.alias("value")  # A name may be a pattern for Polars.
         ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
         full = ["null" if value is None else str(value) for value in column.to_list()]

@@ -46,11 +46,15 @@ from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.worst import worst
 from polars_mcc._worst.failures_in_words import summed_up
 
-_METRICS = ["mcc", "accuracy", "f1_macro"]
-OF_SCORES = ["roc_auc", "brier", "calibration_error"]
-TOP = 20  # rows in the table of the worst slices, at most
-_MAX_VALUES = 50  # values of a key, at most, to compare models in the slices of pairs of keys
-_MAX_PAIRS = 20_000  # slices of all pairs of keys together, at most, to compare models there
+_TABLE_METRICS = ["mcc", "accuracy", "f1_macro"]
+SCORE_METRICS = ["roc_auc", "brier", "calibration_error"]
+MAX_WORST_ROWS = 20  # rows in the table of the worst slices, at most
+_MAX_VALUES_IN_PAIRS = (
+    50  # values of a key, at most, to compare models in the slices of pairs of keys
+)
+_MAX_SLICES_OF_PAIRS = (
+    20_000  # slices of all pairs of keys together, at most, to compare models there
+)
 _MAX_CONFUSIONS = 5  # confusions per model that the report lists
 
 
@@ -110,7 +114,7 @@ def answers(
     days = {name: as_expr(columns[name]).dt.date() for name in columns.keys() - raw}
     counted = count_once(log, columns | days, collect)
     # Only the metric of the report has intervals.
-    others = [other for other in _METRICS if other != settings.scored.name]
+    others = [other for other in _TABLE_METRICS if other != settings.scored.name]
     metrics = [settings.metric, *others]
     scores = [
         Answer(without(rows, columns_of(others)), query)
@@ -245,7 +249,9 @@ class Answers:
             slices, _ = self.counted.ask("worst slices", worst, keys, verdicts=True, **options)
         summary = summed_up(slices, self.metric, "rest", has_models=self.has_models)
         listed = slices.filter(verdict="listed").drop("verdict")
-        query = call_as_code(self.log, worst, *(key.of_log for key in keys), top=TOP, **options)
+        query = call_as_code(
+            self.log, worst, *(key.of_log for key in keys), top=MAX_WORST_ROWS, **options
+        )
         return Worst(listed, summary, query, key_warnings)
 
     @cached_property
@@ -287,9 +293,9 @@ class Answers:
         counted, names = self.counted, {key.name for key in self.keys}
         if self.settings.depth < 2 or not counted.counts_answer([], needs_draws=True):
             return self.keys
-        few = [key for (key,) in self._single if counted.n_slices([key]) <= _MAX_VALUES]
+        few = [key for (key,) in self._single if counted.n_slices([key]) <= _MAX_VALUES_IN_PAIRS]
         pairs = [pair for pair in itertools.combinations(few, 2) if set_name(pair) not in names]
-        if not pairs or sum(map(counted.n_slices, pairs)) > _MAX_PAIRS:
+        if not pairs or sum(map(counted.n_slices, pairs)) > _MAX_SLICES_OF_PAIRS:
             return self.keys
         return [*self.keys, key_of_sets(pairs, "pairs of keys")]
 
@@ -316,7 +322,7 @@ class Answers:
             "scores", lambda rows: rows.select(given).select(pl.all_horizontal(is_share))
         ).item()
         keys = [key_of_sets(self._single, total=True)] if self._single else []
-        metrics = OF_SCORES if are_probabilities else OF_SCORES[:1]
+        metrics = SCORE_METRICS if are_probabilities else SCORE_METRICS[:1]
         rows, long = replace(self.counted, counts=None), {"long": True} if keys else {}
         good = rows.ask("scores", by, keys, metrics=metrics, ci=ci, **long)
         return [good, rows.ask("calibration", calibration, ci=ci)] if are_probabilities else [good]

@@ -167,7 +167,7 @@ def test_rows_and_files_done(monkeypatch):
 
 
 def shown(patience: float, files: list[int | None], monkeypatch) -> str:
-    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    monkeypatch.setattr(_progress, "_SECONDS_BEFORE_BAR", patience)
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     with closing(_progress.ProgressBar(files, title="logs", console=console)) as bar:
         bar.advance(1_000_000)
