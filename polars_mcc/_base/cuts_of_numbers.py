@@ -56,12 +56,12 @@ def written(cut: Number) -> Decimal:
 def as_series(cuts: Sequence[Number]) -> pl.Series:
     """The cuts as Float64, or as integers or decimals if Float64 would round one."""
     exact = [written(cut) for cut in cuts]
-    if all(written(float(cut)) == one for cut, one in zip(cuts, exact, strict=True)):
+    if all(written(float(number)) == number for number in exact):
         return pl.Series([float(cut) for cut in cuts])
-    if all(one == int(one) for one in exact):
+    if all(number == int(number) for number in exact):
         for dtype in (pl.Int64(), pl.Int128(), pl.UInt128()):
-            least, most = _limits_of_dtype(dtype)
-            if least <= exact[0] and exact[-1] <= most:
+            least, largest = _limits_of_dtype(dtype)
+            if least <= exact[0] and exact[-1] <= largest:
                 return pl.Series([*map(int, cuts)], dtype=dtype)
     try:
         return pl.Series([Decimal(str(cut)) for cut in cuts])
@@ -79,8 +79,8 @@ def is_above(column: pl.Expr, dtype: pl.DataType, cut: Number, *, or_at: bool) -
     number, parts = written(cut).as_integer_ratio()  # A product of decimals would be rounded.
     number *= 10**scale
     first = -(-number // parts) if or_at else number // parts + 1
-    least, most = _limits_of_dtype(dtype)
-    if first > most:
+    least, largest = _limits_of_dtype(dtype)
+    if first > largest:
         return pl.lit(value=False)
     end = max(first, least)
     return column >= pl.lit(Decimal(f"{end}E-{scale}") if scale else end, dtype)

@@ -25,7 +25,7 @@ class Failure:
 
 def message_of(*parts: str | pl.Expr) -> pl.Expr:
     """A message of words and values. To `pl.format`, braces in a name would be a value."""
-    texts = (pl.lit(one) if isinstance(one, str) else one.cast(pl.String) for one in parts)
+    texts = (pl.lit(part) if isinstance(part, str) else part.cast(pl.String) for part in parts)
     return pl.concat_str(*texts)
 
 
@@ -41,8 +41,8 @@ def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
 def reason(error: BaseException) -> str:
     """A message of our own, also one given to `unless`; or the first paragraph of another."""
     text = of_error(error)
-    if (given := _given(text)) is not None:
-        return given
+    if (message := _message_in_cast(text)) is not None:
+        return message
     return text if isinstance(text, Words) else text.split("\n\n", 1)[0].strip()
 
 
@@ -52,12 +52,12 @@ def without_the_cast() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.InvalidOperationError as error:
-        if (given := _given(str(error))) is None:
+        if (message := _message_in_cast(str(error))) is None:
             raise
-        raise pl.exceptions.InvalidOperationError(given) from None
+        raise pl.exceptions.InvalidOperationError(message) from None
 
 
-def _given(text: str) -> str | None:
+def _message_in_cast(text: str) -> str | None:
     """The message that was given to `unless`; None if the error is of another kind."""
     if not text.startswith("conversion from `str` to `i64` failed") or '["' not in text:
         return None

@@ -70,9 +70,9 @@ def _typed_option(name: str, value: object) -> str:
     if value is True or value is None:
         return flag if value else f"no {flag}"
     if isinstance(value, Mapping):
-        return " ".join(f"{flag} {shlex.quote(f'{key}={one}')}" for key, one in value.items())
+        return " ".join(f"{flag} {shlex.quote(f'{key}={item}')}" for key, item in value.items())
     values = value if isinstance(value, (list, tuple)) else [value]
-    return " ".join(f"{flag} {shlex.quote(str(one))}" for one in values)
+    return " ".join(f"{flag} {shlex.quote(str(item))}" for item in values)
 
 
 def as_sql(name: str) -> str:
@@ -116,8 +116,8 @@ def quoted(names: Iterable[str]) -> str:
 
 def few(names: Collection[str]) -> str:
     """The first ten names in quotes, and the number of the others."""
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"{quoted([*names][:10])}{more}"
+    and_more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"{quoted([*names][:10])}{and_more}"
 
 
 def as_code(value: object) -> str:

@@ -19,7 +19,7 @@ from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.cuts_of_numbers import Number, as_number
 from polars_mcc._cli import output_files
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog
-from polars_mcc._inputs.read_files import find
+from polars_mcc._inputs.read_files import find_logs
 from polars_mcc._keys.any_key import WORDS
 
 
@@ -28,7 +28,7 @@ def _shown_as(word: str) -> dict[str, Any]:
     return {"metavar": word} if "metavar" in inspect.signature(Parameter).parameters else {}
 
 
-_KEYS = [WORDS[name].example for name in sorted(WORDS)]
+_KEY_EXAMPLES = [WORDS[name].example for name in sorted(WORDS)]
 
 LogPaths = Annotated[
     str,
@@ -39,8 +39,8 @@ LogPaths = Annotated[
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
         "\"date_trunc('week', ts) AS week\". SQL is one expression of the columns of the log; a "
         "subquery is refused.\n\n"
-        f"--by also accepts {', '.join(_KEYS)}. In worst and contrast, a key is a column, cut or "
-        "not.",
+        f"--by also accepts {', '.join(_KEY_EXAMPLES)}. In worst and contrast, a key is a column, "
+        "cut or not.",
         allow_leading_hyphen=True,
     ),
 ]
@@ -82,7 +82,7 @@ class LogAndKeys:
         self, logs: Sequence[str], *, may_be_gone: bool = False, **columns: str | list[str] | None
     ) -> TypedLog:
         """The log, with the columns that other options of the command name."""
-        return TypedLog(find(logs, may_be_gone=may_be_gone), self.of_log, self.keys, columns)
+        return TypedLog(find_logs(logs, may_be_gone=may_be_gone), self.of_log, self.keys, columns)
 
 
 @Parameter(name="*")
@@ -194,17 +194,17 @@ class OutputOptions:
     format: output_files.Format = "table"
 
 
-def bars(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:
+def thresholds_by_metric(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:
     """The value of --min or --max: one number, or a number per metric, as in mcc=0.5."""
     if typed is None:
         return None
     takes = f"{flag} takes one number ({flag} 0.6), or each metric once ({flag} mcc=0.5)"
     if typed[1:] or "=" in typed[0]:
-        return {name: _number(text, takes) for name, text in _by_name(typed, takes).items()}
-    return _number(typed[0], takes)
+        return {name: _as_float(text, takes) for name, text in _by_name(typed, takes).items()}
+    return _as_float(typed[0], takes)
 
 
-def reference(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
+def word_or_slice(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
     """The value of --to: one word, or the keys of one slice, as in country=US."""
     takes = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
     return _by_name(typed, takes) if typed[1:] or "=" in typed[0] else typed[0]
@@ -224,7 +224,7 @@ def _by_name(typed: Sequence[str], takes: str) -> dict[str, str]:
     return values
 
 
-def _number(text: str, takes: str) -> float:
+def _as_float(text: str, takes: str) -> float:
     try:
         return float(text)
     except ValueError:

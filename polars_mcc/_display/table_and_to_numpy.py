@@ -206,15 +206,15 @@ def _pictures(result: pl.DataFrame, score: str) -> list[str]:
     ends = [name for name in (score, f"{score}_low", f"{score}_high") if name in result.columns]
     drawn = result[ends].select(pl.all().cast(pl.Float64).fill_nan(None))
     values: list[float] = pl.concat(drawn.get_columns()).drop_nulls().to_list() or [0.0]
-    least, most = min(values), max(values)
-    span = (most - least) or 1.0
+    least, largest = min(values), max(values)
+    span = (largest - least) or 1.0
     middle = _PICTURE_HEIGHT / 2
 
     def x_of(value: float) -> float:
         return round(4 + (value - least) / span * (_PICTURE_WIDTH - 8), 2)
 
     def picture(value: float | None, low: float | None = None, high: float | None = None) -> str:
-        zero = x_of(min(max(0.0, least), most))
+        zero = x_of(min(max(0.0, least), largest))
         marks = f'<line x1="{zero}" x2="{zero}" y1="0" y2="{_PICTURE_HEIGHT}" stroke="{GREY}"/>'
         if low is not None and high is not None:
             marks += (

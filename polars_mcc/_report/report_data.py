@@ -114,10 +114,10 @@ def answers(
     days = {name: as_expr(columns[name]).dt.date() for name in columns.keys() - raw}
     counted = count_once(log, columns | days, collect)
     # Only the metric of the report has intervals.
-    others = [other for other in _TABLE_METRICS if other != settings.scored.name]
-    metrics = [settings.metric, *others]
+    without_intervals = [name for name in _TABLE_METRICS if name != settings.scored.name]
+    metrics = [settings.metric, *without_intervals]
     scores = [
-        Answer(without(rows, columns_of(others)), query)
+        Answer(without(rows, columns_of(without_intervals)), query)
         for rows, query in counted.ask_each("scores", by, keys, metrics=metrics, ci=settings.ci)
     ]
     return Answers(counted, settings, keys, [*columns], scores[0], scores[1:])
@@ -212,8 +212,8 @@ class Answers:
         is_of_rate = pl.col(metric.given) == pl.lit(label, roles.label_dtype)
         if metric.of_rest:
             is_of_rate = ~is_of_rate
-            others = {*self.cells[metric.given]} - {label, None}
-            name = others.pop() if len(others) == 1 else f"not {label}"
+            rest = {*self.cells[metric.given]} - {label, None}
+            name = rest.pop() if len(rest) == 1 else f"not {label}"
         cells = self.cells.filter(is_of_rate)
         what = {"gold": "with gold", "pred": "predicted"}[metric.given]
         numbers: list[Any] = [self.rows_of(model, cells)["n"].sum() for model in self.models]

@@ -47,7 +47,10 @@ class Report(NamedTuple):
 def verdict(answers: Answers) -> list[Sentence]:
     """Say how good the models are, which slices are behind, and which rows are not scored."""
     return [
-        *(Sentence(f"{one}.".replace("?.", "?"), "labels", "total") for one in answers.remarks),
+        *(
+            Sentence(f"{remark}.".replace("?.", "?"), "labels", "total")
+            for remark in answers.remarks
+        ),
         *_score_sentences(answers),
         *_worst_sentences(answers),
         *_gap_sentences(answers),
