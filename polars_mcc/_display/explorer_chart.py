@@ -17,7 +17,7 @@ from polars_mcc._base.allowed_values import Nulls, check_at_least, check_choice
 from polars_mcc._base.message_parts import quoted
 from polars_mcc._base.values_as_text import as_text
 from polars_mcc._counts.count_rows import OF_COUNTS
-from polars_mcc._display import chart_style
+from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import alt
 from polars_mcc._display.explorer_scores import (
     ALL,
@@ -94,15 +94,13 @@ def explore(
         >>> chart = polars_mcc.plot.explore(counts)
         >>> chart.save("explore.html", inline=True)  # doctest: +SKIP
     """
-    chart_style.check_drawable(counts, "counts()", "gold", "pred", "n")
+    style.check_drawable(counts, "counts()", "gold", "pred", "n")
     check_at_least("rows", rows, 1)
     check_choice("nulls", nulls, Nulls)
     if counts.schema["gold"] != counts.schema["pred"]:
         dtypes = f"gold is {counts.schema['gold']} and pred {counts.schema['pred']}"
         msg = f"{dtypes}: labels are compared in one dtype, as counts() gives them; cast them to it"
         raise ValueError(msg)
-    if counts.schema["n"].is_decimal():
-        counts = counts.with_columns(pl.col("n").cast(pl.Float64))
     cells = cells_within(counts, rows, nulls)
     if cells is None:
         msg = (
@@ -117,11 +115,17 @@ def explore(
     if metric not in metrics:
         msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
         raise ValueError(msg)
-    keys = keys_in(cells)
-    left_out = ", ".join(
-        chart_style.legible_name(key) for key in keys_in(counts) if key not in keys
-    )
-    title = f"left out, as they have too many values: {left_out}" if left_out else ""
+    left_out = [key for key in keys_in(counts) if key not in cells.columns]
+    return explorer_of(cells, metric=metric, positive=positive, min_n=min_n, left_out=left_out)
+
+
+def explorer_of(
+    cells: pl.DataFrame, *, metric: str, positive: object, min_n: int, left_out: Sequence[str]
+) -> Explorer:
+    """Draw the counts of `cells_within`. The title names the keys that are left out."""
+    keys, metrics = keys_in(cells), metrics_of(cells, positive)
+    names = ", ".join(map(style.legible_name, left_out))
+    title = f"left out, as they have too many values: {names}" if names else ""
     columns, texts = _columns_as_codes(cells, keys)
     controls = [
         *_choices_of_rows(keys, texts),
@@ -142,7 +146,7 @@ def explore(
     of_list: Any = explorer.params
     of_controls: list[Any] = [control.param for control in controls]
     explorer.params = [*of_list, *of_controls]
-    explorer.config = chart_style.legible_config()
+    explorer.config = style.legible_config()
     explorer.data = alt.InlineData(values=[columns])
     explorer.transform = scored_slices([*columns], len(keys)).transform
     return explorer
@@ -173,6 +177,8 @@ def cells_within(counts: pl.DataFrame, rows: int, nulls: Nulls) -> pl.DataFrame 
 
     Each label that occurs in a cell of the keys has a row for its hits, also if there is no hit.
     """
+    if counts.schema["n"].is_decimal():
+        counts = counts.with_columns(pl.col("n").cast(pl.Float64))
     if nulls != "label":
         counts = counts.drop_nulls(["gold", "pred"])
     labels = [name for name in ("model", "gold", "pred") if name in counts.columns]
@@ -216,7 +222,7 @@ def _codes_and_texts(values: pl.Series, *, in_order: bool = False) -> tuple[list
     distinct_values = distinct_values if in_order else distinct_values.sort("value")
     numbered = distinct_values.with_row_index("code")
     codes = column.join(numbered, on="value", how="left", nulls_equal=True, maintain_order="left")
-    text = chart_style.legible(as_text(pl.col("value"), values.dtype)).fill_null("null")
+    text = style.legible(as_text(pl.col("value"), values.dtype)).fill_null("null")
     return codes["code"].to_list(), distinct_values.select(text).to_series().to_list()
 
 
@@ -263,11 +269,11 @@ def _slice_list() -> AnyChart:
         alt.Tooltip("score:Q", format=".3f"),
     ]
     base = rows.encode(y=y, tooltip=tooltip)
-    chosen = chart_style.value_if(alt.ColorValue, COLOUR, (IS_SHOWN, _CHOSEN_COLOUR))
+    chosen = style.value_if(alt.ColorValue, COLOUR, (IS_SHOWN, _CHOSEN_COLOUR))
     shapes = (PAIR.state == ONE_PRED, _FILLED_CROSS), (PAIR.state == ONE_GOLD, _FILLED_RING)
-    shape = chart_style.value_if(alt.ShapeValue, "circle", *shapes)
+    shape = style.value_if(alt.ShapeValue, "circle", *shapes)
     points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(shape=shape)
-    score = chart_style.number_axis(alt.X, "score", "score")
+    score = style.number_axis(alt.X, "score", "score")
     text = base.mark_text(align="right", limit=_MAX_NAME_WIDTH, color=GREY, cursor="pointer")
     head = rows.transform_filter(PAIR.line == 1).encode(y=alt.YValue(-10))
     left, right = (
@@ -338,4 +344,4 @@ def _matrix_layers(of_slice: AnyChart) -> list[AnyChart]:
             alt.Tooltip("share:Q", title="share of gold", format=".3f"),
         ],
     )
-    return chart_style.matrix_cells(base, _COUNT_FORMAT, has_legend=False)
+    return style.matrix_cells(base, _COUNT_FORMAT, has_legend=False)

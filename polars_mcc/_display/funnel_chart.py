@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_number
-from polars_mcc._display import chart_style
+from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import Chart, alt
 from polars_mcc._display.table_and_to_numpy import COLOUR, GREY
 from polars_mcc._intervals.interval_methods import normal_critical
@@ -96,13 +96,13 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
     points = _placed(slices, target, sigma)
     counts = points["where"].value_counts(sort=False).sort("where", descending=True)
     numbers = ", ".join(f"{count} {where}" for where, count in counts.iter_rows())
-    title = chart_style.title_of(metric)
+    title = style.title_of(metric)
     description = (
         f"Funnel plot of {title} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
         f"Slices: {numbers}."
     )
     layers = _funnel_layers(points, limits, target, title)
-    return chart_style.layered_chart(layers, width=520, height=320, description=description)
+    return style.layered_chart(layers, width=520, height=320, description=description)
 
 
 def _total_and_slices(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -111,7 +111,7 @@ def _total_and_slices(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, 
     Added to the columns that every chart draws: `se`, and `is_compared`: whether a slice has a
     standard error or an interval.
     """
-    chart_style.check_drawable(result, "by()", "n", metric)
+    style.check_drawable(result, "by()", "n", metric)
     se, low = f"{metric}_se", f"{metric}_low"
     for column in (se, low):
         if column not in result.columns:
@@ -132,7 +132,7 @@ def _total_and_slices(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, 
     if scored.is_empty():
         msg = f"there is nothing to draw: '{metric}' is null in every row"
         raise ValueError(msg)
-    rows = chart_style.rows_to_draw(scored, "by()", metric).with_columns(
+    rows = style.rows_to_draw(scored, "by()", metric).with_columns(
         pl.col("score").cast(pl.Float64),
         scored[se].alias("se"),
         (scored[se].is_not_null() | scored[low].is_not_null()).alias("is_compared"),
@@ -204,8 +204,8 @@ def _funnel_layers(
     points: pl.DataFrame, limits: pl.DataFrame, target: float, title: str
 ) -> list[alt.Chart]:
     """The overall score as a line, the limits, and the slices."""
-    n = chart_style.number_axis(alt.X, "n", "n").scale(type="log", nice=False, padding=_PADDING)
-    score = chart_style.number_axis(alt.Y, "score", title)
+    n = style.number_axis(alt.X, "n", "n").scale(type="log", nice=False, padding=_PADDING)
+    score = style.number_axis(alt.Y, "score", title)
     shown = [name for name in _PLACE_COLOURS if name != "no interval" or name in points["where"]]
     colours = [_PLACE_COLOURS[name] for name in shown]
     where = alt.Color("where:N", title="slices").scale(domain=shown, range=colours)
@@ -220,7 +220,7 @@ def _funnel_layers(
         overall.encode(y=score),
         lines.encode(
             x=n,
-            y=chart_style.number_axis(alt.Y, "limit", title),
+            y=style.number_axis(alt.Y, "limit", title),
             detail=alt.Detail("is_upper", type="nominal"),
             strokeDash=levels.scale(domain=[*_LEVELS], range=_LIMIT_DASHES),
         ),

@@ -21,14 +21,20 @@ import polars as pl
 
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
-from polars_mcc._display.explorer_chart import Explorer, cells_within, explore, keys_in, metrics_of
+from polars_mcc._display.explorer_chart import (
+    Explorer,
+    cells_within,
+    explorer_of,
+    keys_in,
+    metrics_of,
+)
 from polars_mcc._display.table_and_to_numpy import cell_texts
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.summary import Report, Sentence, overview_chart, tiles
 
 ALTAIR: str = alt.__version__
-_BETWEEN_KEYS = " and "  # between the keys of a slice
+_AND = " and "  # between the keys of a slice
 
 
 @contextmanager
@@ -182,9 +188,7 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
             names = y["scale"]["domain"]
             y["axis"] |= _labelled(names)
             of_slice = encoding["yOffset"]["scale"]["domain"] if "yOffset" in encoding else []
-            lines = len(names) * max(
-                len(of_slice) + 1, *(name.count(_BETWEEN_KEYS) + 1 for name in names)
-            )
+            lines = len(names) * max(len(of_slice) + 1, *(name.count(_AND) + 1 for name in names))
         if colour.get("field") in {"model", "line"}:  # A model has one colour in all charts.
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
@@ -201,10 +205,10 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     """Axis labels of slices: omit a key that all share, or else put each key on its own line."""
     name, equals, _ = slices[0].partition(" = ")
     key = f"{name}{equals}"
-    has_one_key = all(name.startswith(key) and _BETWEEN_KEYS not in name for name in slices)
+    has_one_key = all(name.startswith(key) and _AND not in name for name in slices)
     if equals and has_one_key and len(slices) > 1:
         return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
-    return {"labelExpr": f"split(datum.label, '{_BETWEEN_KEYS}')", "labelLimit": 180}
+    return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
 
 
 def _without_nan(value: Any) -> Any:  # noqa: ANN401 - of JSON
@@ -260,11 +264,7 @@ def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     if not is_known:
         notes.append(f"This chart cannot compute the metric {name}.")
     notes.append("This chart has no intervals: the tables above have them.")
-    return explore(
-        cells,
-        metric=name if is_known else metrics[0],
-        positive=roles.positive_label,
-        nulls=roles.nulls,
-        min_n=settings.min_n if cells.schema["n"].is_integer() else 0,
-        rows=rows,
-    ), notes
+    first = name if is_known else metrics[0]
+    min_n = settings.min_n if cells.schema["n"].is_integer() else 0
+    positive = roles.positive_label
+    return explorer_of(cells, metric=first, positive=positive, min_n=min_n, left_out=()), notes

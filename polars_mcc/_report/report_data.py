@@ -48,13 +48,9 @@ from polars_mcc._worst.failures_in_words import summed_up
 
 _TABLE_METRICS = ["mcc", "accuracy", "f1_macro"]
 SCORE_METRICS = ["roc_auc", "brier", "calibration_error"]
-MAX_WORST_ROWS = 20  # rows in the table of the worst slices, at most
-_MAX_VALUES_IN_PAIRS = (
-    50  # values of a key, at most, to compare models in the slices of pairs of keys
-)
-_MAX_SLICES_OF_PAIRS = (
-    20_000  # slices of all pairs of keys together, at most, to compare models there
-)
+MAX_WORST = 20  # rows in the table of the worst slices, at most
+_MAX_VALUES_IN_PAIRS = 50  # values of a key, at most, in pairs of keys that compare models
+_MAX_SLICES_OF_PAIRS = 20_000  # slices of all these pairs together, at most
 _MAX_CONFUSIONS = 5  # confusions per model that the report lists
 
 
@@ -250,7 +246,7 @@ class Answers:
         summary = summed_up(slices, self.metric, "rest", has_models=self.has_models)
         listed = slices.filter(verdict="listed").drop("verdict")
         query = call_as_code(
-            self.log, worst, *(key.of_log for key in keys), top=MAX_WORST_ROWS, **options
+            self.log, worst, *(key.of_log for key in keys), top=MAX_WORST, **options
         )
         return Worst(listed, summary, query, key_warnings)
 

@@ -16,7 +16,7 @@ from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins
 from polars_mcc._report.gaps import MAX_SLICES_OF_GAPS
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
-from polars_mcc._report.report_data import MAX_WORST_ROWS, SCORE_METRICS, Answers, Worst
+from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
 from polars_mcc._worst.failures_in_words import CONFUSION
 
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
@@ -95,18 +95,14 @@ def _fdr(answers: Answers) -> str:
 
 def _worst_section(answers: Answers, worst: Worst) -> Section:
     """The section of the slices that are behind the rest of the log."""
-    slices, settings = worst.listed.head(MAX_WORST_ROWS), answers.settings
+    slices, settings = worst.listed.head(MAX_WORST), answers.settings
     what = (
         f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows and at most "
         f"half of the log, that score worse than the rest of the log ({_fdr(answers)}). The "
         "slice with the largest loss is first. loss: how much better the log would score without "
         "the slice."
     )
-    cut = (
-        [f"The table shows the first {MAX_WORST_ROWS}."]
-        if worst.listed.height > MAX_WORST_ROWS
-        else []
-    )
+    cut = [f"The table shows the first {MAX_WORST}."] if worst.listed.height > MAX_WORST else []
     of_metric = {"metric": answers.metric}
     # A waterfall for each slice of several keys: what each key adds.
     waterfalls = [
@@ -176,7 +172,7 @@ def _key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
     notes = [f"{text}." for _, text in undefined_in_words(answer.rows, metric, "slices")]
     if number > MAX_LINES and not section.is_time:
         notes = [f"Among {number:,} slices, some look bad by chance alone.", *notes]
-        drawings = [*_funnels(answers, key, alt, _worst_first(answers, key, answer.rows, metric))]
+        drawings = [*_funnels(answers, key, alt, _sorted(answers, key, answer.rows, metric))]
         on_charts = ["The funnel plot shows the limits of chance for each number of rows."]
         if number > _MAX_POINTS:
             on_charts += [f"The funnel plot shows the {_MAX_POINTS:,} slices with the most rows."]
@@ -285,7 +281,7 @@ def _section_of_slices(
     else:
         which = "highest" if answers.less_is_better else "lowest"
         order = f"{which} by {score}"
-        slices = _worst_first(answers, key, slices, score)
+        slices = _sorted(answers, key, slices, score)
         rows = slices.head(MAX_TABLE_ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(MAX_LINES)
         shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
@@ -304,9 +300,7 @@ def _section_of_slices(
     return Section(id_, title, rows, answer.query, notes, on_charts, drawings, is_time=of_time)
 
 
-def _worst_first(
-    answers: Answers, key: SectionKey, slices: pl.DataFrame, score: str
-) -> pl.DataFrame:
+def _sorted(answers: Answers, key: SectionKey, slices: pl.DataFrame, score: str) -> pl.DataFrame:
     """Sort slices by the worst score of any model; bins and other Enums keep their own order.
 
     The models of a slice stay together.

@@ -15,7 +15,7 @@ from polars_mcc._display.undefined_scores import where_undefined
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing, Section, drawings_of
 
-_MAX_NAMED_SLICES = 3  # slices that the verdict names
+_MAX_NAMED = 3  # slices that the verdict names
 _MAX_NAMED_GAPS = 4  # gaps in error rates that the verdict names
 _MAX_TILES = 3  # models that have a tile
 
@@ -47,10 +47,7 @@ class Report(NamedTuple):
 def verdict(answers: Answers) -> list[Sentence]:
     """Say how good the models are, which slices are behind, and which rows are not scored."""
     return [
-        *(
-            Sentence(f"{remark}.".replace("?.", "?"), "labels", "total")
-            for remark in answers.remarks
-        ),
+        *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in answers.remarks),
         *_score_sentences(answers),
         *_worst_sentences(answers),
         *_gap_sentences(answers),
@@ -89,9 +86,9 @@ def _worst_sentences(answers: Answers) -> Iterator[Sentence]:
         return
     metric, listed = answers.metric, answers.worst.listed
     name = _metric_name(metric)
-    first = f" The worst {_MAX_NAMED_SLICES}:" if listed.height > _MAX_NAMED_SLICES else ""
+    first = f" The worst {_MAX_NAMED}:" if listed.height > _MAX_NAMED else ""
     yield Sentence(f"{answers.worst.summary}{first}", "slices", "worst")
-    for row in listed.head(_MAX_NAMED_SLICES).iter_rows(named=True):
+    for row in listed.head(_MAX_NAMED).iter_rows(named=True):
         sentence = (
             f"{row[SAID]}{answers.of_model(row)}: {name} is {_score(row[metric])} over "
             f"{rows_in_words(row['n'])}, and {_score(row[f'{metric}_rest'])} in the rest of the "
@@ -141,12 +138,10 @@ def _model_sentences(answers: Answers) -> Iterator[Sentence]:
         numbers = f"the difference in {_metric_name(answers.metric)} is {_signed(diff)}"
         numbers += f" ({_interval_text(answers, row, 'diff')}; {_p_text(p)})"
         yield Sentence(f"{result}: {numbers}.", "comparison", "compared")
-        yield from _slice_sentences_of_model(answers, name, signs)
+        yield from _slices_of_model(answers, name, signs)
 
 
-def _slice_sentences_of_model(
-    answers: Answers, model: str, signs: Mapping[str, int]
-) -> Iterator[Sentence]:
+def _slices_of_model(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[Sentence]:
     """Name the slices in which a model is significantly better or worse than the first model."""
     first, *_ = answers.models
     is_anywhere, n_compared = False, 0
@@ -160,9 +155,7 @@ def _slice_sentences_of_model(
             if slices.is_empty():
                 continue
             is_anywhere = True
-            largest = slices.sort(change, descending=True, maintain_order=True).head(
-                _MAX_NAMED_SLICES
-            )
+            largest = slices.sort(change, descending=True, maintain_order=True).head(_MAX_NAMED)
             names = ", ".join(
                 f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_text(row['p_adjusted'])})"
                 for row in largest.with_columns(
@@ -170,9 +163,7 @@ def _slice_sentences_of_model(
                 ).iter_rows(named=True)
             )
             number = f"{slices.height:,} of {rows.height:,} slices by {key.name}"
-            listed = (
-                f", most of all in {names}" if slices.height > _MAX_NAMED_SLICES else f": {names}"
-            )
+            listed = f", most of all in {names}" if slices.height > _MAX_NAMED else f": {names}"
             sentence = f"{model} is {word} than {first} in {number}{listed}."
             yield Sentence(sentence, "regression", f"compared:{key.name}")
     if n_compared and not is_anywhere:
@@ -250,9 +241,7 @@ def overview_chart(answers: Answers) -> list[Drawing]:
     if answers.worst is not None:
         rest = pl.col(f"{metric}_rest")
         ends = {low: rest + pl.col("diff_low"), high: rest + pl.col("diff_high")}
-        rows.append(
-            answers.worst.listed.head(_MAX_NAMED_SLICES).with_columns(**ends).select(columns)
-        )
+        rows.append(answers.worst.listed.head(_MAX_NAMED).with_columns(**ends).select(columns))
     alt = f"{metric} of all rows and of the worst slices, with confidence intervals"
     slices = pl.concat(rows, how="vertical_relaxed")
     return drawings_of(alt, "slices", slices, metric, metric=metric, sort=False)
