@@ -1,7 +1,7 @@
 """Numbers that a user lists to cut a column: thresholds of scores, and ends of bins.
 
-A float column rounds a cut as it rounded its own values: in Float32, 0.7 is at 0.7. Integers and
-decimals are compared with the cut as it is written: 0.1 is a tenth, and 2^53 + 1 is odd.
+A float column is compared with the cut in its own dtype: 0.7 in Float32 is at the cut 0.7. Integers
+and decimals are compared with the cut as it is written: 0.1 is a tenth, and 2^53 + 1 is odd.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LARGEST_FLOAT = sys.float_info.max
 
 
 def as_cuts(given: object) -> tuple[Number, ...]:
-    """The numbers of a list, an array or a Series. None, unless they are finite and rise."""
+    """The numbers of a list, an array or a Series; empty unless they are finite and rise."""
     cuts = [_as_number(cut) for cut in given] if isinstance(given, Iterable) else []
     known = tuple(cut for cut in cuts if cut is not None)
     is_rising = all(low < high for low, high in pairwise(map(written, known)))

@@ -24,7 +24,7 @@ class Failure:
 
 
 def message_of(*parts: str | pl.Expr) -> pl.Expr:
-    """A message of words and values. To `pl.format`, braces in a name would be a value."""
+    """A message of words and values. `pl.format` would misread braces in a name."""
     texts = (pl.lit(part) if isinstance(part, str) else part.cast(pl.String) for part in parts)
     return pl.concat_str(*texts)
 

@@ -19,9 +19,7 @@ _FLAGS = {"keys": "--by", "metrics": "--metric"}
 
 
 class Words(str):
-    """A text in the words of Python, with the text for the command line in `in_shell`.
-
-    Without a second text, the command line leaves it out.
+    """A text for Python, with the text for the command line in `in_shell`: "" to leave it out.
 
     Examples:
         >>> from polars_mcc._base.message_parts import option, said

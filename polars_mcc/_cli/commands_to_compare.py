@@ -68,13 +68,8 @@ def contrast(
         ratio: Compare by the ratio of both scores instead of the difference.
     """
     log = sliced.read(logs, within=within)
-    asked = {
-        "to": word_or_slice("--to", to),
-        "ratio": ratio,
-        **log.columns,
-        **vars(differences),
-    }
-    run_verb(PredictionLog.contrast, log, output, **asked)
+    options = {"to": word_or_slice("--to", to), **log.columns, **vars(differences)}
+    run_verb(PredictionLog.contrast, log, output, ratio=ratio, **options)
 
 
 @command

@@ -409,7 +409,7 @@ def worst(
         slices = tested if search.verdicts else tested.filter(verdict="listed")
         return slices if search.top is None else slices.head(search.top)
 
-    # The summary counts all slices, so all are asked for. The error for a wrong `top` stays.
+    # The summary needs all slices. A wrong `top` is passed on, as the verb raises its error.
     top = None if search.top in range(1, LONGEST_LIST + 1) else search.top
     is_drawn = output.out is None and output.format in output_files.IN_TERMINAL
     changed = {"bins": or_none(search.bins), "top": top, "verdicts": True}

@@ -111,9 +111,9 @@ def _json(rows: list[dict[str, Any]], *, of_lines: bool) -> str:
 
 
 def _without_bytes(answer: pl.DataFrame, *, plain: bool) -> pl.DataFrame:
-    """Replace Binary values by hex text (Polars panics); if `plain`, nested values and durations.
+    """Replace Binary values, at which Polars panics, by hex text.
 
-    CSV has neither.
+    If `plain`, also write nested values and durations as text: CSV has neither.
     """
     return answer.with_columns(
         as_text(as_expr(name), dtype).alias(name)
@@ -156,9 +156,8 @@ def _markdown(answer: pl.DataFrame) -> str:
 
 def text_columns(answer: pl.DataFrame) -> pl.DataFrame:
     """The text columns of an answer, as String."""
-    return answer.select(
-        text.cast(pl.String) for text in answer.iter_columns() if is_text(text.dtype)
-    )
+    texts = (column for column in answer.iter_columns() if is_text(column.dtype))
+    return answer.select(text.cast(pl.String) for text in texts)
 
 
 _FORMULA = r"^[=@+\-\t\r\n＝＠＋－]"  # Excel takes wide signs too.

@@ -24,7 +24,8 @@ _LEFT_OUT: Mapping[str, Sequence[str]] = {
 def open_streams() -> None:
     """Open the null device in place of each standard stream that was closed at the start.
 
-    Then nothing fails that reads or writes it, and no file gets its number: libraries write there.
+    Then to read or write it does not fail, and no file that is opened later gets its number, to
+    which libraries write.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -38,7 +39,7 @@ def show(text: str) -> None:
 
 
 def hidden_columns(answer: pl.DataFrame, verb: str) -> list[str]:
-    """The columns that the table of a verb leaves out, but no key: keys come before `n`.
+    """The columns that the table of a verb leaves out. Keys stay: they come before `n`.
 
     The verdict stays if it says more than "listed".
     """

@@ -146,7 +146,7 @@ def number_axis(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `a
 
 
 def line_colours(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
-    """A colour per line of a pane, or one colour if it has only one line, of no named model."""
+    """A colour per line; one colour if each pane has one line, or if there is one and no model."""
     pane = pane_of(rows)
     column = "model" if pane == "slice" else "line"
     is_one = rows[column].n_unique() == 1 and "model" not in rows.columns
@@ -177,7 +177,7 @@ def colours_of(column: str, rows: pl.DataFrame) -> alt.Color:
 
 
 def value_if(channel: Any, otherwise: str, *cases: tuple[Any, str]) -> Any:  # noqa: ANN401
-    """The value of the first condition that holds. To infer the channel takes altair long."""
+    """The value of the first condition that holds. Altair would infer the channel slowly."""
     conditions = [{"test": str(condition), "value": value} for condition, value in cases]
     return channel(otherwise, condition=conditions)
 
@@ -201,7 +201,7 @@ def layered_chart(
     notes: Iterable[str] = (),
     **size: Any,  # noqa: ANN401 - altair's own
 ) -> Chart:
-    """The chart, with room on the left, as a reader's font may be wider than the measured one."""
+    """Layers as one chart, with room on the left: the font of a reader may be wide."""
     room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
     size["padding"] = {"left": room, "top": 5, "right": 5, "bottom": 5}
     if texts := [*map(legible_name, notes)]:
@@ -221,7 +221,7 @@ def faceted_chart(
     width: int,
     height: int,
 ) -> Charts:
-    """The chart of lines, `width` pixels wide; facets of half this size if lines are too many."""
+    """A chart of lines, `width` pixels wide; facets of half this size if there are many lines."""
     pane = pane_of(rows)
     if pane is None:
         return layered_chart(layers, notes=notes, width=width, height=height)

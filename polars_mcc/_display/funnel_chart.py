@@ -155,8 +155,8 @@ def _range_of_metric(scores: pl.Series, metric: str) -> tuple[float, float]:
 
 def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
     """σ from the total if the total has a standard error, otherwise from the slices."""
-    known = (rows.drop_nulls("se") for rows in (total, slices))
-    rows = next((rows for rows in known if not rows.is_empty()), None)
+    with_se = (rows.drop_nulls("se") for rows in (total, slices))
+    rows = next((rows for rows in with_se if not rows.is_empty()), None)
     if rows is None:
         msg = (
             f"'{metric}_se' is null in every row, so there are no limits: all scores are at an "

@@ -1,8 +1,8 @@
 """Collect a query while a progress bar shows how many rows of the log have been read.
 
 A separate query reads the log in Polars' batches. The rows of each batch are counted and passed
-on. A sink that counts rows would keep the scan in the plan of the query. But with a sink, Polars
-keeps all rows in memory until a query of several steps has asked for them.
+on. A sink that counts rows would be simpler, but Polars would then keep all rows in memory until
+the last step of the query has read them.
 """
 
 from __future__ import annotations

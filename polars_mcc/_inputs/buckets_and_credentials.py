@@ -99,7 +99,7 @@ def _open_bucket(url: str, options: Options | None) -> Iterator[ObjectStore]:
     except ModuleNotFoundError:
         raise missing(subject=f"'{url}'", package="obstore", extra="cloud") from None
     of_clouds = ("AWS_", "AZURE_", "GOOGLE_")
-    environment = ((k, value) for k, value in os.environ.items() if k.startswith(of_clouds))
+    environment = (item for item in os.environ.items() if item[0].startswith(of_clouds))
     try:
         yield _bucket(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
     except obstore.exceptions.BaseError as error:

@@ -84,7 +84,7 @@ class FileSearch:
         # A folder that was deleted meanwhile has no files. With the dot, a folder that may be
         # listed but not entered is an error.
         gone = suppress(FileNotFoundError, NotADirectoryError)
-        with naming_path(folder), gone, os.scandir(_join(folder, os.curdir)) as entries:
+        with naming(folder), gone, os.scandir(_join(folder, os.curdir)) as entries:
             wanted += (entry for entry in entries if is_wanted(entry.name))
         paths = ((_join(folder, entry.name), entry) for entry in wanted)
         return [(path, self._is_folder(path, entry)) for path, entry in paths]
@@ -146,7 +146,7 @@ def each_resolved(paths: Iterable[str], resolve: Callable[[str], str]) -> dict[s
 
 
 @contextmanager
-def naming_path(path: str) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
     """Turn errors of the system into errors that name a file or folder."""
     try:
         yield
@@ -164,7 +164,7 @@ def _check_no_loop(link: str) -> None:
 
 
 def _is_there(path: str) -> bool:
-    with naming_path(path), suppress(FileNotFoundError, NotADirectoryError):
+    with naming(path), suppress(FileNotFoundError, NotADirectoryError):
         os.lstat(path)
         return True
     return False

@@ -51,7 +51,7 @@ class LogFormat:
     """Whether a folder is of this format. Then the files in it are not read as they are."""
     version: Callable[[str, Options | None], str] | None = None
     """A text that changes when a table changes, also if the table is made again."""
-    parts: Callable[[str, Options | None], TableFiles | None] | None = None
+    table_files: Callable[[str, Options | None], TableFiles | None] | None = None
     """The current files of a table; None if they cannot be read one by one."""
 
 
@@ -221,7 +221,11 @@ FORMATS = (
     LogFormat(CSV, scan_csv, _with_compressed(".csv", ".tsv")),
     LogFormat(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),
     LogFormat(
-        "Delta", scan_delta, is_folder=is_delta, version=version_of_delta, parts=files_of_delta
+        "Delta",
+        scan_delta,
+        is_folder=is_delta,
+        version=version_of_delta,
+        table_files=files_of_delta,
     ),
     LogFormat("Iceberg", scan_iceberg, is_folder=is_iceberg, version=newest_metadata),
 )

@@ -19,13 +19,7 @@ import polars.selectors as cs
 
 from polars_mcc._base.unstable_polars import parquet_files
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, listing, looked_up
-from polars_mcc._inputs.find_files import (
-    FileSearch,
-    absolute,
-    canonical,
-    each_resolved,
-    naming_path,
-)
+from polars_mcc._inputs.find_files import FileSearch, absolute, canonical, each_resolved, naming
 from polars_mcc._inputs.formats import CSV, NDJSON, PARQUET, STORE, LogFormat, by_suffix, format_of
 from polars_mcc._inputs.paths_and_settings import (
     Options,
@@ -86,10 +80,10 @@ class Logs:
     def read_as(
         self, text: Sequence[str] = (), null: Sequence[str] = (), separator: str | None = None
     ) -> Logs:
-        """The same files, if they are CSV: with columns of text, texts that are null, a separator.
+        """The same files, read with options of CSV: text columns, texts that are null, a separator.
 
         Raises:
-            ValueError: They are not CSV, and an option is given; the separator is no character.
+            ValueError: An option is given, and the files are not CSV; the separator is invalid.
         """
         typed = None if separator is None else _one_character(separator)
         options = {"text": (*text,), "null": (*null,), "separator": typed}
@@ -104,16 +98,14 @@ class Logs:
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
-        """The description that a store of counts has of itself; empty for other logs."""
+        """The roles of columns that a store of counts has saved; empty for other logs."""
         if self.format.name != STORE:
             return {}
-        first, *others = (
-            log_options_of(open_store(store, self.options).about) for store in self.files
-        )
-        if any(options != first for options in others):
+        of_each = [log_options_of(open_store(store, self.options).about) for store in self.files]
+        if any(options != of_each[0] for options in of_each):
             msg = "the stores have counts of different columns; score each store on its own"
             raise ValueError(msg)
-        return first
+        return of_each[0]
 
     def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
         """The dtypes of the columns of folders, for all files that are in such folders."""
@@ -201,7 +193,7 @@ def find_logs(
         is_found = may_be_gone
         is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
         for match in [path] if is_one else filterfalse(_is_no_log, local.matches(path)):
-            with naming_path(match):
+            with naming(match):
                 log_format = format_of(match, options)
             if log_format is None:
                 objects = _objects(match, options) if is_url(match) else {}
@@ -216,11 +208,11 @@ def find_logs(
             is_found |= bool(logs)
         if not is_found:
             raise _nothing_at(path)
-    format_of_all = _format_of_all(formats)
+    common_format = _format_of_all(formats)
     _check_files(file for file, log_format in formats.items() if log_format.is_folder is None)
     real, links = _real_path_of_each(formats), sorted(local.links)
     rest = [*_real_path_of_each(hidden)]
-    return Logs(paths, real, [*real], format_of_all, rest, options, listed, links)
+    return Logs(paths, real, [*real], common_format, rest, options, listed, links)
 
 
 def _logs_in_folder(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFormat], list[str]]:

@@ -39,10 +39,10 @@ _AND = " and "  # between the keys of a slice
 
 @contextmanager
 def libraries() -> Iterator[Callable[[], str]]:
-    """Bundle the libraries that draw the charts; the function waits for their script.
+    """Start to bundle the libraries of the charts; the function waits for their script.
 
-    This takes longer than the answers, and blocks Python. So a process of its own does it, for the
-    first page; the script stays in memory for the next ones.
+    This takes longer than the answers, and blocks Python. So a process of its own does it. Later
+    pages take the script from memory.
     """
     version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
     if version in _bundled:
@@ -75,7 +75,7 @@ sys.stdout.write(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]))
 def page(report: Report, script: Callable[[], str]) -> str:
     """Write a report as HTML. Text is escaped, and a policy lets only the page's own scripts run.
 
-    The `script` draws.
+    `script` returns the libraries that draw the charts.
     """
     answers, pictures = report.answers, overview_chart(report.answers)
     of_sections = ((*section.drawings, *section.on_demand) for section in report.sections)

@@ -229,7 +229,7 @@ class CountedLog:
         keys: Sequence[SectionKey],
         **options: Any,  # noqa: ANN401 - of any verb
     ) -> Iterator[Answer]:
-        """Call a verb on all rows, and on each key: once for all sets of columns together."""
+        """Answer for all rows, then for each key. One call serves all keys that are columns."""
         sets = [*chain(*(key.sets for key in keys))]
         rows, _ = self.ask(about, verb, [key_of_sets(sets, total=True)] if sets else [], **options)
         names = {SET, *(key.name for key in chain(*sets))}

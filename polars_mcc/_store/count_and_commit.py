@@ -1,4 +1,4 @@
-"""Put the counts of inputs into a store, while other processes may do the same.
+"""Count new inputs; commit their counts, and retry if another process committed first.
 
 A run opens the store, then looks at the inputs, counts what is new, and takes a step. If another
 process has taken a step since the store was opened, the run starts again, with the counts that are

@@ -1,11 +1,11 @@
 """A store of counts: a Delta table that has, for each input, a row per group of equal rows.
 
 A step adds, replaces and drops the counts of whole inputs in one commit. A `Store` is the table at
-one version, and a step from it fails if another process has made a step since: both steps name the
-same application in their transactions, which Delta refuses. Then open the store again, and look at
-the inputs again.
+one version. A step from it fails if another process has taken a step since: both name the same
+application in their transactions, which Delta refuses. Then open the store and look at the inputs
+again.
 
-An input without rows has no counts. That it has none is in a property of the table.
+An input without rows has no counts. A property of the table lists such inputs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INPUT_COLUMNS = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String()}
 
 _ABOUT, _SCHEMA, _EMPTY = (f"polars_mcc.{name}" for name in ("counts", "schema", "empty"))
 _HISTORY_PROPERTIES = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
-_DEFAULT_HISTORY = 30  # for which earlier versions can be read, in a new store
+_DAYS = 30  # for which earlier versions can be read, in a new store
 _MAX_FILES = 32  # files above which they are merged
 _DESCRIPTION = (
     "Counts of a prediction log, written by polars_mcc. Each row stands for n rows of the log with "
@@ -135,7 +135,7 @@ class Store:
         properties = {
             _ABOUT: json.dumps(about),
             _SCHEMA: schema_as_text(schema),
-            **_kept_for(_DEFAULT_HISTORY),
+            **_kept_for(_DAYS),
         }
         try:
             with _naming_store(f"cannot make the store '{self.path}'"):
@@ -216,9 +216,8 @@ class Store:
         touched = self._counted.keys() & (gone | {file.path for file in added})
         before = self._empty
         empty = {path: about for path, about in before.items() if path not in gone | has_rows}
-        empty |= {
-            file.path: (file.size, file.version) for file in added if file.path not in has_rows
-        }
+        without_rows = (file for file in added if file.path not in has_rows)
+        empty |= {file.path: (file.size, file.version) for file in without_rows}
         dtypes = _in_delta(self.schema)
         rows = counts.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
         how: dict[str, Any] = {"mode": "append"}

@@ -33,8 +33,8 @@ class CurrentInputs:
     def __init__(self, logs: Logs, *, again: bool) -> None:
         """Look up the size and version of each input.
 
-        `find` has listed the objects of a bucket, with sizes and versions. They are looked up only
-        if this is done `again`.
+        `find_logs` has listed the objects of a bucket, with sizes and versions. They are looked up
+        only if this is done `again`.
         """
         self._logs = logs
         self.now: dict[str, Input] = {}
@@ -47,7 +47,7 @@ class CurrentInputs:
         self.failures: dict[str, Exception] = {}
         """Why an input cannot be looked up, by path."""
         self.tables = [*self.shown] if logs.format.version is not None else []
-        self._parts: dict[str, ScanFiles] = {}
+        self._scan_of_file: dict[str, ScanFiles] = {}
         """How the files of a table are scanned, by path of the file."""
         self._hive_schema = cache(logs.hive_schema)  # It opens many files.
         if self.tables:
@@ -70,10 +70,13 @@ class CurrentInputs:
     def _look_at_tables(self) -> None:
         log_format, options = self._logs.format, self._logs.options
         for path in self.tables:
-            if log_format.parts and (parts := log_format.parts(path, options)) is not None:
-                files, scan = parts
+            if (
+                log_format.table_files
+                and (table_files := log_format.table_files(path, options)) is not None
+            ):
+                files, scan = table_files
                 self.now |= {file.path: file for file in files}
-                self._parts |= dict.fromkeys([file.path for file in files], scan)
+                self._scan_of_file |= dict.fromkeys([file.path for file in files], scan)
             else:
                 self.now[path] = self._table(path)
 
@@ -109,12 +112,12 @@ class CurrentInputs:
 
         They are of one table, and in folders of the same partition columns.
         """
-        is_parquet = self._logs.format is PARQUET or self._parts
+        is_parquet = self._logs.format is PARQUET or self._scan_of_file
         max_files, max_bytes = _CHUNK_LIMITS if is_parquet else (1, 0)
         chunks: list[list[str]] = []
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
-            alike = id(self._parts.get(path)), *partition_columns(path)
+            alike = id(self._scan_of_file.get(path)), *partition_columns(path)
             chunk, size = growing.get(alike, ([], 0))
             if not chunk or len(chunk) >= max_files or size >= max_bytes:
                 chunk, size = [], 0
@@ -125,7 +128,7 @@ class CurrentInputs:
 
     def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
         """Scan the inputs of a chunk, with the column `FILE`."""
-        if scan := self._parts.get(chunk[0]):
+        if scan := self._scan_of_file.get(chunk[0]):
             return scan(chunk, FILE)
         files = [self.shown[path] for path in chunk]
         if self._logs.format is not PARQUET:
@@ -181,15 +184,9 @@ class CurrentInputs:
     def _still_there(self, entries: Iterable[Input]) -> set[str]:
         """The paths of the entries that still are a file or a table. A plain folder is neither."""
         options, entries = self._logs.options, [*entries]
-        formats = {
-            entry.path: format_of(entry.path, options) for entry in entries if not entry.size
-        }
+        formats = {file.path: format_of(file.path, options) for file in entries if not file.size}
+        tables = {path for path, known in formats.items() if known is not None and known.version}
         files = [entry.path for entry in entries if entry.size]
-        tables = {
-            path
-            for path, log_format in formats.items()
-            if log_format is not None and log_format.version
-        }
         return tables | {*looked_up_all(files, options)}
 
 
