@@ -14,11 +14,11 @@ from typing import Any, cast
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._display import chart_style
+from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import Chart, Charts, alt
 from polars_mcc._display.explorer_chart import explore
 from polars_mcc._display.funnel_chart import funnel
-from polars_mcc._display.table_and_to_numpy import COLOUR, GREY, is_time, keys_of, with_texts
+from polars_mcc._display.table_and_to_numpy import COLOUR, GREY, is_time, key_columns, with_texts
 from polars_mcc._display.undefined_scores import UNSCORED, undefined_in_words
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._keys.bins import times_named
@@ -35,13 +35,13 @@ __all__ = [
     "waterfall",
 ]
 
-_STEP = 16  # height of the line of one slice, in pixels
-_WIDTH = 400  # width of that line, in pixels
-_HEIGHT = 260  # height of a chart over time, in pixels
-_AREAS = [12, 110]  # of the points of a slice without rows, and of the largest slice, in pixels
-_MAX_TEXTS = 30  # a matrix of more labels shows no numbers in its cells
-_MIN_WIDTH = 200  # width of a matrix, in pixels, at least
-_CELL, _SMALL_CELL = 28, 12  # width of a cell with and without a number, in pixels, at least
+_SLICE_HEIGHT = 16  # height of the line of one slice, in pixels
+_FOREST_WIDTH = 400  # width of that line, in pixels
+_LINES_HEIGHT = 260  # height of a chart over time, in pixels
+_POINT_AREAS = [12, 110]  # pixels of the point of a slice without rows, and of the largest
+_MAX_NUMBERED = 30  # labels of a matrix with numbers in its cells, at most
+_MIN_MATRIX_WIDTH = 200  # width of a matrix, in pixels, at least
+_NUMBER_CELL, _SMALL_CELL = 28, 12  # least width of a cell with and without number, in pixels
 
 
 def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> Chart:
@@ -71,25 +71,24 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart = polars_mcc.plot.slices(log.mcc.by(each("ink_band", total=True), ci=0.95))
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
-    chart_style.check(result, "by()", "n", metric)
+    style.check_drawable(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
-    rows = chart_style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
-    slices = result.filter(~chart_style.is_total(result))
+    rows = style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
+    slices = result.filter(~style.is_total(result))
     notes = map(" ".join, undefined_in_words(slices, metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
     if total["score"].count():
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
-        colour = (
-            chart_style.colour("model", rows) if "model" in rows.columns else alt.ColorValue(GREY)
-        )
+        has_models = "model" in rows.columns
+        colour = style.colours_of("model", rows) if has_models else alt.ColorValue(GREY)
         layers = [
-            line.encode(x=alt.X("score"), color=colour, tooltip=chart_style.tooltip(total, metric)),
+            line.encode(x=alt.X("score"), color=colour, tooltip=style.tooltip(total, metric)),
             *layers,
         ]
-    height = alt.Step(_STEP)
-    return chart_style.finished(
-        layers, labels=rows["slice"], notes=notes, width=_WIDTH, height=height
+    height = alt.Step(_SLICE_HEIGHT)
+    return style.layered_chart(
+        layers, labels=rows["slice"], notes=notes, width=_FOREST_WIDTH, height=height
     )
 
 
@@ -114,10 +113,11 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
     verbs = "compare(), contrast(), drift() or worst()"
-    rows = chart_style.rows_to_draw(result, verbs, "diff", interval=True)
+    rows = style.rows_to_draw(result, verbs, "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x=alt.X("score")), *_forest(rows, "diff", sort=sort)]
-    return chart_style.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
+    height = alt.Step(_SLICE_HEIGHT)
+    return style.layered_chart(layers, labels=rows["slice"], width=_FOREST_WIDTH, height=height)
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Charts:
@@ -150,8 +150,8 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         >>> chart = polars_mcc.plot.over_time(weeks)
         >>> chart.save("weeks.png")  # doctest: +SKIP
     """
-    chart_style.check(result, "by()", "n", metric)
-    keys = keys_of(result)
+    style.check_drawable(result, "by()", "n", metric)
+    keys = key_columns(result)
     columns = {
         name: result[name] if is_time(result.schema[name]) else times_named(result[name])
         for name in keys
@@ -172,19 +172,19 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         raise ValueError(msg)
     result = result.with_columns(times[time])
     has_band = f"{metric}_low" in result.columns
-    rows = chart_style.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
+    rows = style.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
     base = alt.Chart(rows).encode(
-        x=alt.X("at", title=chart_style.title_of(time), type="temporal"),
-        color=chart_style.lines(rows),
+        x=alt.X("at", title=style.title_of(time), type="temporal"),
+        color=style.line_colours(rows),
     )
-    title, tooltip = chart_style.title_of(metric), chart_style.tooltip(rows, metric, at=time)
-    y, zero = (chart_style.measured(alt.Y, column, title) for column in ("score", "zero"))
+    title, tooltip = style.title_of(metric), style.tooltip(rows, metric, at=time)
+    y, zero = (style.number_axis(alt.Y, column, title) for column in ("score", "zero"))
     layers = [base.mark_line(point=True).encode(y=y, tooltip=tooltip)]
-    low, to_high = chart_style.measured(alt.Y, "low", title), alt.Y2("high")
+    low, to_high = style.number_axis(alt.Y, "low", title), alt.Y2("high")
     if has_band:
         layers = [base.mark_area(opacity=0.2).encode(y=low, y2=to_high), *layers]
     if rows["zero"].count():
-        layers.append(chart_style.crossed(base, y=zero, tooltip=tooltip))
+        layers.append(style.collapsed_marks(base, y=zero, tooltip=tooltip))
         if has_band:  # A band needs two times, and a collapse may last for one.
             ends = base.mark_rule(strokeWidth=2, opacity=0.5)
             ends = ends.transform_filter("isValid(datum.zero)")
@@ -193,7 +193,8 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         ring = base.mark_point(size=40, yOffset=-6).transform_filter("datum.is_undefined")
         layers.append(ring.encode(y=alt.YValue("height"), tooltip=["line", "at", "n"]))
     notes = undefined_in_words(result, metric, "times" if keys == [time] else "rows")
-    return chart_style.panes(layers, rows, map(" ".join, notes), width=520, height=_HEIGHT)
+    sentences = map(" ".join, notes)
+    return style.faceted_chart(layers, rows, sentences, width=520, height=_LINES_HEIGHT)
 
 
 def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
@@ -215,15 +216,15 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
         >>> chart = polars_mcc.plot.curve(tumours.mcc(score="radius").curve(thresholds=100))
         >>> chart.save("curve.svg")  # doctest: +SKIP
     """
-    rows = chart_style.rows_to_draw(result, "curve()", metric, at="threshold")
+    rows = style.rows_to_draw(result, "curve()", metric, at="threshold")
     is_highest = pl.col("score") == pl.col("score").max().over("line")
     rows = rows.with_columns(is_best=is_highest & is_highest.cum_sum().eq(1).over("line"))
-    x = chart_style.measured(alt.X, "at", "threshold")
-    y = alt.Y("score", title=chart_style.title_of(metric), type="quantitative")
-    tooltip = chart_style.tooltip(rows, metric, at="threshold")
-    base = alt.Chart(rows).encode(x=x, y=y, color=chart_style.lines(rows), tooltip=tooltip)
+    x = style.number_axis(alt.X, "at", "threshold")
+    y = alt.Y("score", title=style.title_of(metric), type="quantitative")
+    tooltip = style.tooltip(rows, metric, at="threshold")
+    base = alt.Chart(rows).encode(x=x, y=y, color=style.line_colours(rows), tooltip=tooltip)
     best = base.mark_point(filled=True, size=70, opacity=1).transform_filter("datum.is_best")
-    return chart_style.panes([base.mark_line(), best], rows, width=520, height=_HEIGHT)
+    return style.faceted_chart([base.mark_line(), best], rows, width=520, height=_LINES_HEIGHT)
 
 
 def calibration(result: pl.DataFrame) -> Charts:
@@ -246,21 +247,21 @@ def calibration(result: pl.DataFrame) -> Charts:
         >>> chart = polars_mcc.plot.calibration(log.mcc(score="p").calibration(bins=2))
         >>> chart.save("calibration.svg")  # doctest: +SKIP
     """
-    rows = chart_style.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
+    rows = style.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
     largest = rows.select(pl.max_horizontal(pl.col("at", "high").max())).item() or 1.0
     scale, title = alt.Scale(domain=[0, largest]), "rate of positive rows"
     x = alt.X("at", title="mean score", type="quantitative", scale=scale)
     y = alt.Y("score", title=title, type="quantitative", scale=scale)
     low = alt.Y("low", title=title, type="quantitative", scale=scale)
     perfect = alt.Chart(pl.DataFrame({"at": [0.0, largest], "score": [0.0, largest]}))
-    tooltip = chart_style.tooltip(rows, "rate", at="score_mean")
-    base = alt.Chart(rows).encode(x=x, color=chart_style.lines(rows), tooltip=tooltip)
+    tooltip = style.tooltip(rows, "rate", at="score_mean")
+    base = alt.Chart(rows).encode(x=x, color=style.line_colours(rows), tooltip=tooltip)
     layers = [
         perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y),
         base.mark_rule(strokeWidth=1.5).encode(y=low, y2=alt.Y2("high")),
         base.mark_line(point=True).encode(y=y),
     ]
-    return chart_style.panes(layers, rows, width=360, height=360)
+    return style.faceted_chart(layers, rows, width=360, height=360)
 
 
 def confusion(result: pl.DataFrame) -> Chart:
@@ -285,8 +286,8 @@ def confusion(result: pl.DataFrame) -> Chart:
         >>> chart = polars_mcc.plot.confusion(log.mcc.confusion())
         >>> chart.save("confusion.svg")  # doctest: +SKIP
     """
-    chart_style.check(result, "confusion()", "gold", "n_null")
-    keys = keys_of(result)
+    style.check_drawable(result, "confusion()", "gold", "n_null")
+    keys = key_columns(result)
     if result.select(map(as_expr, keys)).unique().height > 1:
         msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
         raise ValueError(msg)
@@ -299,25 +300,28 @@ def confusion(result: pl.DataFrame) -> Chart:
             cs.by_name(labels), index="gold", variable_name="pred", value_name="n"
         )
     cells = with_texts(cells, ["gold", "pred"]).with_columns(
-        chart_style.legible(pl.col("gold", "pred").fill_null("null"))
+        style.legible(pl.col("gold", "pred").fill_null("null"))
     )
     whole = pl.col("n").sum().over("gold")
     cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
     order = list(dict.fromkeys([*cells["gold"], *cells["pred"]]))
-    number, most = "d" if cells.schema["n"].is_integer() else ".2f", cast("float", cells["n"].max())
-    has_texts, for_number = len(order) <= _MAX_TEXTS, 7 * len(format(most, number)) + 6
-    cell = max(_MIN_WIDTH / len(order), _CELL, for_number) if has_texts else _SMALL_CELL
+    number = "d" if cells.schema["n"].is_integer() else ".2f"
+    largest = cast("float", cells["n"].max())
+    has_texts, for_number = len(order) <= _MAX_NUMBERED, 7 * len(format(largest, number)) + 6
+    cell = (
+        max(_MIN_MATRIX_WIDTH / len(order), _NUMBER_CELL, for_number) if has_texts else _SMALL_CELL
+    )
     angle = -45 if 7 * max(map(len, order)) > cell else 0
     base = alt.Chart(cells).encode(
         x=alt.X("pred", type="nominal").scale(domain=order).axis(labelAngle=angle),
         y=alt.Y("gold", type="nominal").scale(domain=order),
         tooltip=[*map(alt.Tooltip, ("gold", "pred", "n", "share"))],
     )
-    layers = chart_style.cells(base, number)
+    layers = style.matrix_cells(base, number)
     if not has_texts:
         layers.pop()
     size = alt.Step(cell)
-    return chart_style.finished(layers, labels=order, width=size, height=size)
+    return style.layered_chart(layers, labels=order, width=size, height=size)
 
 
 def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Chart:
@@ -344,7 +348,7 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
         >>> chart = polars_mcc.plot.waterfall(log.worst("ink", "day"))
         >>> chart.save("waterfall.svg")  # doctest: +SKIP
     """
-    chart_style.check(result, "worst()", "slice", "parts", metric)
+    style.check_drawable(result, "worst()", "slice", "parts", metric)
     if not -result.height <= row < result.height:
         msg = f"row={row} is not a row of the result, which has {result.height}"
         raise ValueError(msg)
@@ -363,15 +367,13 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
     columns = ["slice", "start", "end", "alone", "text"]
     rows = pl.DataFrame([*bars, (name, 0.0, end, None, f"{end:.3f}")], columns, orient="row")
     is_part = pl.int_range(pl.len()).is_between(1, len(parts))
-    rows = rows.with_columns(chart_style.legible(pl.col("slice")), is_part=is_part)
-    title = chart_style.title_of(metric)
+    rows = rows.with_columns(style.legible(pl.col("slice")), is_part=is_part)
+    title = style.title_of(metric)
     tooltip = [alt.Tooltip("slice"), alt.Tooltip("text", title=title)]
     tooltip += [alt.Tooltip("alone", title=f"{title} of this part alone", format=".3f")]
-    base = alt.Chart(rows).encode(y=_of_slices(rows["slice"].to_list()), tooltip=tooltip)
+    base = alt.Chart(rows).encode(y=_axis_of_slices(rows["slice"].to_list()), tooltip=tooltip)
     start = alt.X("start", type="quantitative", title=title)
-    colours = chart_style.value_if(
-        alt.ColorValue, COLOUR, ("datum.is_part", chart_style.COLOURS[1])
-    )
+    colours = style.value_if(alt.ColorValue, COLOUR, ("datum.is_part", style.COLOURS[1]))
     layers = [
         base.mark_bar(height=10).encode(x=start, x2=alt.X2("end"), color=colours),
         base.mark_tick(color=GREY, thickness=2).encode(x=alt.X("alone", type="quantitative")),
@@ -379,8 +381,8 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
         .encode(x=alt.X("right", type="quantitative"), text=alt.Text("text"))
         .transform_calculate(right="max(datum.start, datum.end)"),
     ]
-    return chart_style.finished(
-        layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP + 6)
+    return style.layered_chart(
+        layers, labels=rows["slice"], width=_FOREST_WIDTH, height=alt.Step(_SLICE_HEIGHT + 6)
     )
 
 
@@ -389,41 +391,41 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
 
     The order of slices and models is the domain of a scale, as Vega-Lite makes code of a sort.
     """
-    title = chart_style.title_of(metric)
+    title = style.title_of(metric)
     order = rows.sort(pl.coalesce("score", "zero"), nulls_last=True) if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
     encoding: dict[str, Any] = {
-        "y": _of_slices(names),
+        "y": _axis_of_slices(names),
         "color": alt.ColorValue(COLOUR),
-        "tooltip": chart_style.tooltip(rows, metric),
+        "tooltip": style.tooltip(rows, metric),
     }
     if "model" in rows.columns:
         models = rows["model"].unique(maintain_order=True).to_list()
         # Without a sort, Vega-Lite sorts by the domain of the colours.
         offset = alt.YOffset("model", type="nominal", sort="ascending").scale(domain=models)
-        encoding |= {"color": chart_style.colour("model", rows), "yOffset": offset}
+        encoding |= {"color": style.colours_of("model", rows), "yOffset": offset}
     base = alt.Chart(rows).encode(**encoding)
-    x = chart_style.measured(alt.X, "score", title)
+    x = style.number_axis(alt.X, "score", title)
     dots = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
     dots = dots.transform_filter("!isValid(datum.zero)")
     if "n" in rows.columns:
-        most: Any = rows["n"].max() or 1
+        largest: Any = rows["n"].max() or 1
         size = alt.Size("n", type="quantitative", legend=None)
-        dots = dots.encode(size=size.scale(domain=[0, most], range=_AREAS))
+        dots = dots.encode(size=size.scale(domain=[0, largest], range=_POINT_AREAS))
     points = [dots]
     if rows["zero"].count():
-        points.append(chart_style.crossed(base, x=chart_style.measured(alt.X, "zero", title)))
+        points.append(style.collapsed_marks(base, x=style.number_axis(alt.X, "zero", title)))
     if rows["is_undefined"].any():
         text = base.transform_filter("datum.is_undefined").mark_text(align="left", dx=3, color=GREY)
         mark = alt.TextValue(f"{UNSCORED} 0/0")
         points.append(text.encode(x=alt.XValue(0), text=mark, color=alt.ColorValue(GREY)))
     if "low" not in rows.columns:
         return points
-    low = chart_style.measured(alt.X, "low", title)
+    low = style.number_axis(alt.X, "low", title)
     return [base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high")), *points]
 
 
-def _of_slices(names: Sequence[str]) -> alt.Y:
+def _axis_of_slices(names: Sequence[str]) -> alt.Y:
     """The axis of slices, in this order."""
-    axis = alt.Axis(title=None, labelLimit=chart_style.LABEL_LIMIT, labelOverlap=False)
+    axis = alt.Axis(title=None, labelLimit=style.LABEL_LIMIT, labelOverlap=False)
     return alt.Y("slice", type="nominal", axis=axis).scale(domain=names)

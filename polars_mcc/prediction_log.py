@@ -231,8 +231,8 @@ class PredictionLog(Described[FrameT]):
             >>> PredictionLog.from_store(store, version=1).score().collect()["n"].to_list()
             [1797, 1797]
         """
-        from polars_mcc._store.delta_table import opened  # noqa: PLC0415 - few need it
-        from polars_mcc._store.stored_columns import as_described  # noqa: PLC0415 - as above
+        from polars_mcc._store.delta_table import open_store  # noqa: PLC0415 - few need it
+        from polars_mcc._store.stored_columns import log_options_of  # noqa: PLC0415 - as above
 
-        kept = opened(str(path), storage_options, version)
-        return PredictionLog(kept.scan(), **as_described(kept.about))
+        kept = open_store(str(path), storage_options, version)
+        return PredictionLog(kept.scan(), **log_options_of(kept.about))

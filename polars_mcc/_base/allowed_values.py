@@ -19,11 +19,11 @@ Reference: TypeAlias = Literal["rest", "expected"]
 Align: TypeAlias = Literal["data", "calendar"]
 
 
-def check_choice(name: str, value: object, choices: Any, *others: str) -> None:  # noqa: ANN401
-    """Raise a ValueError unless a value is in a Literal. The message lists `others` too."""
+def check_choice(name: str, value: object, choices: Any, *forms: str) -> None:  # noqa: ANN401
+    """Raise a ValueError unless a value is in a Literal. The message lists other forms too."""
     allowed = get_args(choices)
     if value not in allowed:
-        listed = ", ".join([*map(repr, allowed), *others])
+        listed = ", ".join([*map(repr, allowed), *forms])
         msg = f"{name} must be one of {listed}, got {value!r}"
         raise ValueError(msg)
 

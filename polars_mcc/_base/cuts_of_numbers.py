@@ -1,7 +1,7 @@
 """Numbers that a user lists to cut a column: thresholds of scores, and ends of bins.
 
-A float column rounds a cut as it rounded its own values: in Float32, 0.7 is at 0.7. Integers and
-decimals are compared with the cut as it is written: 0.1 is a tenth, and 2^53 + 1 is odd.
+A float column is compared with the cut in its own dtype: 0.7 in Float32 is at the cut 0.7. Integers
+and decimals are compared with the cut as it is written: 0.1 is a tenth, and 2^53 + 1 is odd.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import polars as pl
 
 Number: TypeAlias = float | int | Decimal
 
-_MOST = sys.float_info.max
+_LARGEST_FLOAT = sys.float_info.max
 
 
 def as_cuts(given: object) -> tuple[Number, ...]:
-    """The numbers of a list, an array or a Series. None, unless they are finite and rise."""
+    """The numbers of a list, an array or a Series; empty unless they are finite and rise."""
     cuts = [_as_number(cut) for cut in given] if isinstance(given, Iterable) else []
     known = tuple(cut for cut in cuts if cut is not None)
     is_rising = all(low < high for low, high in pairwise(map(written, known)))
@@ -35,7 +35,7 @@ def _as_number(cut: object) -> Number | None:
         number = cut if cut.is_finite() else math.nan
     elif isinstance(cut, Real):  # of NumPy too
         number = int(cut) if isinstance(cut, Integral) else float(cut)
-    return number if -_MOST <= number <= _MOST else None
+    return number if -_LARGEST_FLOAT <= number <= _LARGEST_FLOAT else None
 
 
 def as_number(text: str) -> Number:
@@ -56,12 +56,12 @@ def written(cut: Number) -> Decimal:
 def as_series(cuts: Sequence[Number]) -> pl.Series:
     """The cuts as Float64, or as integers or decimals if Float64 would round one."""
     exact = [written(cut) for cut in cuts]
-    if all(written(float(cut)) == one for cut, one in zip(cuts, exact, strict=True)):
+    if all(written(float(number)) == number for number in exact):
         return pl.Series([float(cut) for cut in cuts])
-    if all(one == int(one) for one in exact):
+    if all(number == int(number) for number in exact):
         for dtype in (pl.Int64(), pl.Int128(), pl.UInt128()):
-            least, most = _limits(dtype)
-            if least <= exact[0] and exact[-1] <= most:
+            least, largest = _limits_of_dtype(dtype)
+            if least <= exact[0] and exact[-1] <= largest:
                 return pl.Series([*map(int, cuts)], dtype=dtype)
     try:
         return pl.Series([Decimal(str(cut)) for cut in cuts])
@@ -79,14 +79,14 @@ def is_above(column: pl.Expr, dtype: pl.DataType, cut: Number, *, or_at: bool) -
     number, parts = written(cut).as_integer_ratio()  # A product of decimals would be rounded.
     number *= 10**scale
     first = -(-number // parts) if or_at else number // parts + 1
-    least, most = _limits(dtype)
-    if first > most:
+    least, largest = _limits_of_dtype(dtype)
+    if first > largest:
         return pl.lit(value=False)
     end = max(first, least)
     return column >= pl.lit(Decimal(f"{end}E-{scale}") if scale else end, dtype)
 
 
-def _limits(dtype: pl.DataType) -> tuple[int, int]:
+def _limits_of_dtype(dtype: pl.DataType) -> tuple[int, int]:
     """The least and the largest integer of a dtype, or number of units of a decimal."""
     if isinstance(dtype, pl.Decimal):
         return 1 - 10**dtype.precision, 10**dtype.precision - 1

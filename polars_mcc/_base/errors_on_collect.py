@@ -27,7 +27,7 @@ def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
     if not failures:
         return value
     messages = []
-    for failure in failures:  # To `pl.format`, braces in a name would be a value.
+    for failure in failures:  # `pl.format` would misread braces in a name.
         texts = (
             pl.lit(part) if isinstance(part, str) else part.cast(pl.String)
             for part in failure.message

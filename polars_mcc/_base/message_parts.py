@@ -19,9 +19,7 @@ _FLAGS = {"keys": "--by", "metrics": "--metric"}
 
 
 class Words(str):
-    """A text in the words of Python, with the text for the command line in `in_shell`.
-
-    Without a second text, the command line leaves it out.
+    """A text for Python, with the text for the command line in `in_shell`: "" to leave it out.
 
     Examples:
         >>> from polars_mcc._base.message_parts import option, said
@@ -59,10 +57,10 @@ def of_error(error: BaseException) -> str:
 def option(name: str, value: object, of: str = "") -> Words:
     """An option with its value: `min=0.6`, or `--min 0.6`. `of`: the call that takes it."""
     argument = f"{name}={value!r}"
-    return Words(f"{of}({argument})" if of else argument, _typed(name, value))
+    return Words(f"{of}({argument})" if of else argument, _typed_option(name, value))
 
 
-def _typed(name: str, value: object) -> str:
+def _typed_option(name: str, value: object) -> str:
     """An option as it is typed. A list or a mapping repeats it."""
     import shlex  # noqa: PLC0415 - only for the message of an error
 
@@ -70,9 +68,9 @@ def _typed(name: str, value: object) -> str:
     if value is True or value is None:
         return flag if value else f"no {flag}"
     if isinstance(value, Mapping):
-        return " ".join(f"{flag} {shlex.quote(f'{key}={one}')}" for key, one in value.items())
+        return " ".join(f"{flag} {shlex.quote(f'{key}={item}')}" for key, item in value.items())
     values = value if isinstance(value, (list, tuple)) else [value]
-    return " ".join(f"{flag} {shlex.quote(str(one))}" for one in values)
+    return " ".join(f"{flag} {shlex.quote(str(item))}" for item in values)
 
 
 def as_sql(name: str) -> str:
@@ -106,7 +104,7 @@ def cast(code: Words, dtype: str) -> Words:
 def renamed(name: str, new: str) -> Words:
     """A key with another name."""
     key = f"{as_sql(name)} AS {as_sql(new)}"
-    return Words(f"pl.col('{name}').alias('{new}')", _typed("keys", key))
+    return Words(f"pl.col('{name}').alias('{new}')", _typed_option("keys", key))
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -116,8 +114,8 @@ def quoted(names: Iterable[str]) -> str:
 
 def few(names: Collection[str]) -> str:
     """The first ten names in quotes, and the number of the others."""
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"{quoted([*names][:10])}{more}"
+    and_more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"{quoted([*names][:10])}{and_more}"
 
 
 def as_code(value: object) -> str:

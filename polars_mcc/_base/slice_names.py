@@ -11,10 +11,10 @@ ALL_ROWS = "all rows"
 
 
 def clause(key: str, text: pl.Expr) -> pl.Expr:
-    """The part of a name about one key, from the text of its value: `country = DE`.
+    """What the name of a slice says about one key, from the text of its value: `country = DE`.
 
-    Ranges are recognised by how `bins` and the search name them: `age ≤ 25`, `25 < x ≤ 45.5` with
-    the key in place of x, `age 26 to 45`, `day before 2026-03-16`.
+    The texts of ranges are those of `bins` and of the search: `age ≤ 25`, `25 < x ≤ 45.5` with the
+    key in place of x, `age 26 to 45`, `day before 2026-03-16`.
     """
     text = text.fill_null("null")
     name = pl.lit(key)
@@ -30,22 +30,22 @@ def clause(key: str, text: pl.Expr) -> pl.Expr:
     )
 
 
-def in_words(keys: Mapping[str, pl.Expr], active: pl.Expr | None = None) -> pl.Expr:
+def slice_name(keys: Mapping[str, pl.Expr], active: pl.Expr | None = None) -> pl.Expr:
     """The name of a slice, from the text of each key.
 
     `active` is the set of keys of the slice, as in the column `keys`; None: all keys.
     """
-    parts = []
+    clauses = []
     listed = None if active is None else pl.format(", {}, ", active)
     for key, text in keys.items():
         is_here = True if listed is None else listed.str.contains(f", {key}, ", literal=True)
-        parts.append(pl.when(is_here).then(clause(key, text)))
-    if not parts:
+        clauses.append(pl.when(is_here).then(clause(key, text)))
+    if not clauses:
         return pl.lit(ALL_ROWS)
-    is_any = pl.any_horizontal(part.is_not_null() for part in parts)
-    return pl.when(is_any).then(crossed(parts)).otherwise(pl.lit(ALL_ROWS))
+    is_any = pl.any_horizontal(clause.is_not_null() for clause in clauses)
+    return pl.when(is_any).then(crossed_name(clauses)).otherwise(pl.lit(ALL_ROWS))
 
 
-def crossed(clauses: Iterable[pl.Expr]) -> pl.Expr:
+def crossed_name(clauses: Iterable[pl.Expr]) -> pl.Expr:
     """The name of a slice from its clauses; null for a key that its set lacks."""
     return pl.concat_str(clauses, separator=" and ", ignore_nulls=True)

@@ -122,7 +122,7 @@ def parquet_scan(frame: pl.LazyFrame, names: Sequence[str]) -> ParquetScan | Non
         if kind not in {"Select", "HStack", "SimpleProjection"}:
             return None
         exprs: Any = getattr(node, "expr", None) or getattr(node, "exprs", ())
-        made: dict[str, Any] = {one.output_name: plan.view_expression(one.node) for one in exprs}
+        made: dict[str, Any] = {expr.output_name: plan.view_expression(expr.node) for expr in exprs}
         kinds = {name: type(expr).__name__ for name, expr in made.items()}
         # Another expression of `select` may change the number of rows.
         if kind == "Select" and not {*kinds.values()} <= {"Column", "Literal"}:
@@ -142,7 +142,7 @@ def _of_scan(scan: Any, columns: Mapping[str, str]) -> ParquetScan | None:  # no
         kind == "parquet"
         and json.loads(options)["schema"] is None
         and scan.predicate is None
-        and all(getattr(scan.file_options, name) == one for name, one in _PLAIN_OPTIONS.items())
+        and all(getattr(scan.file_options, name) == value for name, value in _PLAIN_OPTIONS.items())
         and scan.paths
         and not any("://" in path for path in scan.paths)
     )

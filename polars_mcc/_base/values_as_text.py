@@ -1,4 +1,4 @@
-"""Values as text, even of dtypes that Polars does not cast to String; as Markdown; as JSON."""
+"""Values as text: of any dtype, in sentences, in Markdown, in JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars.datatypes import DataType, DataTypeClass
 
 
 def as_text(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
-    """A String for each value; null stays null."""
+    """A String for each value, also of dtypes that Polars does not cast; null stays null."""
     if isinstance(dtype, pl.Array):
         return as_text(value.arr.to_list(), pl.List(dtype.inner))
     if isinstance(dtype, pl.List):
@@ -35,13 +35,34 @@ def _or_null(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
     return as_text(value, dtype).fill_null("null")
 
 
+def label_text(value: object) -> str:
+    """The text of a label."""
+    return "null" if value is None else str(value)
+
+
+def count_as_text(n: float) -> str:
+    """The text of a number of rows, or of a sum of weights."""
+    return f"{n:,}" if isinstance(n, int) else f"{n:,.6g}"
+
+
+def rows_in_words(n: float) -> str:
+    """A number of rows in words."""
+    return f"{count_as_text(n)} {'row' if n == 1 else 'rows'}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with one decimal below 10 %. The space does not break the line."""
+    digits = 0 if share >= 0.1 or share == 0 else 1
+    return f"{100 * share:.{digits}f}\u00a0%"
+
+
 # A `_` inside a word, as in `n_null`, is no mark-up.
-_MARKS = re.compile(r"[\\`*\[\]<>|~#]|(?<![^\W_])_|_(?![^\W_])")
+_MARKDOWN_MARKS = re.compile(r"[\\`*\[\]<>|~#]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def in_markdown(text: str) -> str:
     """Escape text for Markdown, so that it cannot be HTML or mark-up, nor end a cell or a line."""
-    escaped = _MARKS.sub(r"\\\g<0>", text.replace("&", "&amp;"))
+    escaped = _MARKDOWN_MARKS.sub(r"\\\g<0>", text.replace("&", "&amp;"))
     # GitHub would notify a person who is named after an @.
     return re.sub("\r\n?|\n", "<br>", escaped.replace("@", "@<!-- -->"))
 
@@ -51,12 +72,12 @@ def json_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
     The texts are "NaN", "Infinity" and "-Infinity": `float` of Python reads them.
     """
-    found: list[dict[str, Any]] = json.loads(rows.write_json())
+    written: list[dict[str, Any]] = json.loads(rows.write_json())
     for name, dtype in rows.schema.items():
         if dtype.is_nested() or dtype.is_float():
-            for row, value in zip(found, rows[name].to_list(), strict=True):
+            for row, value in zip(written, rows[name].to_list(), strict=True):
                 row[name] = _in_json(row[name], value)
-    return found
+    return written
 
 
 def _in_json(written: Any, value: Any) -> Any:  # noqa: ANN401 - of any dtype
@@ -65,7 +86,7 @@ def _in_json(written: Any, value: Any) -> Any:  # noqa: ANN401 - of any dtype
     if value is None:
         return None
     if isinstance(written, dict):
-        return {name: _in_json(one, value[name]) for name, one in written.items()}
+        return {name: _in_json(field, value[name]) for name, field in written.items()}
     if isinstance(written, list):
         return [_in_json(*pair) for pair in zip(written, value, strict=True)]
     return written

@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from unicodedata import bidirectional, category
 
-_CONTROLS = {"Cc", "Zl", "Zp"}  # Unicode's categories of control characters and of line breaks
-_REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+_CONTROL_CATEGORIES = {
+    "Cc",
+    "Zl",
+    "Zp",
+}  # Unicode's categories of control characters and of line breaks
+_REORDERING_CLASSES = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 """Unicode's classes of characters that change the text direction."""
 
 
@@ -22,7 +26,10 @@ def visible_lines(text: str) -> str:
 
 def _visible(text: str) -> str:
     def visible(character: str) -> str:
-        is_obeyed = category(character) in _CONTROLS or bidirectional(character) in _REORDERING
+        is_obeyed = (
+            category(character) in _CONTROL_CATEGORIES
+            or bidirectional(character) in _REORDERING_CLASSES
+        )
         return ascii(character)[1:-1] if is_obeyed else character
 
     return "".join(map(visible, text))

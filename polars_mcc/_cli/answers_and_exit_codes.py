@@ -14,10 +14,11 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import in_shell, of_error, option, said
+from polars_mcc._base.values_as_text import rows_in_words
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._cli import output_files
 from polars_mcc._cli.shared_options import OutputOptions
-from polars_mcc._cli.terminal import details, show, table
+from polars_mcc._cli.terminal import hidden_columns, show, terminal_table
 from polars_mcc._counts.label_warnings import (
     LogLabels,
     PredictionLogWarning,
@@ -31,50 +32,50 @@ from polars_mcc._frame.missing_column import MissingColumn
 from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.spelling_in_files import spellings
+from polars_mcc._inputs.spelling_in_files import spelling_warnings
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
-from polars_mcc._worst.failures_in_words import rows_in_words
 
-_LISTED = 20  # maximum number of file names that are shown
+_MAX_LISTED = 20  # maximum number of file names that are shown
 
 
-def answer(
+def run_verb(
     verb: Callable[..., Any],
     log: TypedLog,
     output: OutputOptions,
     *,
-    as_text: Callable[[pl.DataFrame], str] = table,
-    shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda answer: answer,
+    as_text: Callable[[pl.DataFrame], str] = terminal_table,
+    shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda rows: rows,
     **options: Any,  # noqa: ANN401 - of any verb
 ) -> None:
     """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
     out, form = output.out, output.format
     if out is not None:
-        form = output_files.form_of(out, form)
-        output_files.check_place(out, log.inputs.canonical.values())
+        form = output_files.format_of_file(out, form)
+        output_files.check_writable(out, log.inputs.canonical.values())
     is_check = verb.__name__ == "check"
     with seen() as labels:
-        frame = log.collect("", lambda rows: _asked(verb, log, rows, options), is_lazy=not is_check)
+        frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)
     frame = shown(frame)
     if out is not None:
-        output_files.write_whole(out, lambda: output_files.encoded(frame, form))
-    say_of(log, options, labels, is_check=is_check)
+        output_files.write_whole(out, lambda: output_files.as_bytes(frame, form))
+    say_warnings(log, options, labels, is_check=is_check)
     if out is None:
-        _print(frame, form, as_text, details(frame, verb.__name__) if form == "table" else [])
+        left_out = hidden_columns(frame, verb.__name__) if form == "table" else []
+        _print(frame, form, as_text, left_out)
         return
     say(f"{rows_in_words(frame.height)} written to {out}")
-    if form == "csv" and (formulas := output_files.formulas(frame)):
+    if form == "csv" and (formulas := output_files.run_as_formulas(frame)):
         first, *further = formulas
         and_more = f" and {len(further)} more" if further else ""
         say(f"{out}: warning: a spreadsheet would run {first!r}{and_more} as a formula")
 
 
-def _asked(
+def _call(
     verb: Callable[..., Any], log: TypedLog, rows: pl.LazyFrame, options: Mapping[str, Any]
 ) -> Any:  # noqa: ANN401 - of any verb
     """The answer of a verb for these rows of a log."""
     try:
-        with warnings.catch_warnings():  # `say_of` says it later.
+        with warnings.catch_warnings():  # `say_warnings` says it later.
             warnings.simplefilter("ignore", PredictionLogWarning)
             return verb(log.log.with_frame(rows), *log.keys, **options)
     except NoPositiveError as error:
@@ -98,7 +99,7 @@ def _print(
             columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
             say(f"{columns} left out; --format wide shows all")
         return
-    data = output_files.encoded(frame, form)
+    data = output_files.as_bytes(frame, form)
     if not sys.stdout.isatty():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -109,19 +110,16 @@ def _print(
         sys.stdout.write(visible_lines(data.decode()))
 
 
-def say_of(
+def say_warnings(
     log: TypedLog, options: Mapping[str, Any], labels: Seen, *, is_check: bool = False
 ) -> None:
     """Say which files were not read, and what makes scores wrong, 0 or 0/0.
 
     `labels` are the counted ones. `check` itself refuses scores that are 0 or 0/0.
     """
-    say_what_is_not_read(log.inputs)
+    say_hidden_files(log.inputs)
     say_spellings(log)
-    sides, needs_two = (
-        LogLabels.of(log.log, computed=log.computed),
-        needs_two_classes(options),
-    )
+    sides, needs_two = LogLabels.of(log.log, computed=log.computed), needs_two_classes(options)
     sentences = spelled_alike(sides, labels)
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
@@ -132,24 +130,24 @@ def say_of(
 
 def say_spellings(log: TypedLog) -> None:
     """Say how a CSV file spells labels and keys, if reading it changes them."""
-    for sentence in spellings(log):
+    for sentence in spelling_warnings(log):
         say(sentence)
 
 
-def say_what_is_not_read(logs: Logs) -> None:
+def say_hidden_files(logs: Logs) -> None:
     """Say which hidden files in the folders may be logs."""
     if logs.hidden:
-        say(f"not read (hidden): {', '.join(listed(logs.hidden))}")
+        say(f"not read (hidden): {', '.join(first_files(logs.hidden))}")
 
 
-def listed(files: Sequence[str]) -> list[str]:
+def first_files(files: Sequence[str]) -> list[str]:
     """The first files, and how many more there are."""
-    and_more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
-    return [*files[:_LISTED], *and_more]
+    and_more = [f"and {len(files) - _MAX_LISTED:,} more"] if len(files) > _MAX_LISTED else []
+    return [*files[:_MAX_LISTED], *and_more]
 
 
 @contextmanager
-def refusing(
+def errors_as_lines(
     logs: Sequence[str], out: object, interrupted: str = "nothing is written"
 ) -> Iterator[None]:
     """Print an expected error as one line, and exit with code 2 (130 after Ctrl-C)."""
@@ -158,7 +156,7 @@ def refusing(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         what = in_shell(reason(error))
         if isinstance(error, MissingColumn):
-            what += _of_separator(logs, error.schema)
+            what += _separator_hint(logs, error.schema)
         # A column may be called as a log is.
         typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
         paths = [str(path).rstrip("/") for path in typed]
@@ -175,9 +173,9 @@ def refusing(
         raise SystemExit(130) from None
 
 
-def _of_separator(logs: Sequence[str], names: Iterable[str]) -> str:
+def _separator_hint(logs: Sequence[str], names: Iterable[str]) -> str:
     """A hint if columns of CSV have names with a character that may separate columns."""
-    separator = next((it for it in SEPARATORS for name in names if it in name), None)
+    separator = next((mark for mark in SEPARATORS for name in names if mark in name), None)
     if separator is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
         return ""
     return (

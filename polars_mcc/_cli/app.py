@@ -11,7 +11,7 @@ import polars as pl
 from cyclopts import App, Parameter
 
 from polars_mcc._base.visible_text import say
-from polars_mcc._cli.answers_and_exit_codes import refusing
+from polars_mcc._cli.answers_and_exit_codes import errors_as_lines
 from polars_mcc._inputs.standard_input import STDIN
 from polars_mcc._version import __version__
 
@@ -43,7 +43,8 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
                 hint = f"; did you mean {near[0]}?" if near else "."
                 say(f"there is no option {log}{hint} --help lists the options.")
                 raise SystemExit(2)
-        with refusing(logs, options.get("out") or getattr(options.get("output"), "out", None)):
+        out = options.get("out") or getattr(options.get("output"), "out", None)
+        with errors_as_lines(logs, out):
             run(*logs, **options)
 
     app.command(refusing_errors, name=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polars_mcc._base import defaults
-from polars_mcc._cli.answers_and_exit_codes import answer
+from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
     DifferenceOptions,
@@ -12,7 +12,7 @@ from polars_mcc._cli.shared_options import (
     LogPaths,
     OutputOptions,
     ReferenceWords,
-    reference,
+    word_or_slice,
 )
 from polars_mcc.prediction_log import PredictionLog
 
@@ -36,7 +36,7 @@ def compare(
             it: the first model of the log.
     """
     log = sliced.read(logs, baseline=baseline)
-    answer(PredictionLog.compare, log, output, **log.columns, **vars(differences))
+    run_verb(PredictionLog.compare, log, output, **log.columns, **vars(differences))
 
 
 @command
@@ -68,8 +68,8 @@ def contrast(
         ratio: Compare by the ratio of both scores instead of the difference.
     """
     log = sliced.read(logs, within=within)
-    asked = {"to": reference("--to", to), "ratio": ratio, **log.columns, **vars(differences)}
-    answer(PredictionLog.contrast, log, output, **asked)
+    options = {"to": word_or_slice("--to", to), **log.columns, **vars(differences)}
+    run_verb(PredictionLog.contrast, log, output, ratio=ratio, **options)
 
 
 @command
@@ -93,4 +93,4 @@ def drift(
         after: A Boolean column that marks the rows of the second period.
     """
     log = sliced.read(logs, before=before, after=after)
-    answer(PredictionLog.drift, log, output, **log.columns, **vars(differences))
+    run_verb(PredictionLog.drift, log, output, **log.columns, **vars(differences))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polars_mcc._base import allowed_values, defaults
-from polars_mcc._cli.answers_and_exit_codes import answer
+from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
     LogAndKeys,
@@ -20,8 +20,8 @@ from polars_mcc._cli.shared_options import (
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._frame.labels import known_labels
-from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, as_label
-from polars_mcc._inputs.read_files import find
+from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, typed_label
+from polars_mcc._inputs.read_files import find_logs
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -43,7 +43,7 @@ def by(
         long: Name the slice in words, in the column `slice`, such as "country = DE and device =
             pc", and its keys in `keys`, instead of one column per key.
     """
-    answer(PredictionLog.by, sliced.read(logs), output, **vars(scores), long=long)
+    run_verb(PredictionLog.by, sliced.read(logs), output, **vars(scores), long=long)
 
 
 @command
@@ -59,7 +59,7 @@ def score(
 
     `polars-mcc score logs/ --metric mcc --metric f1_macro --format json`
     """
-    answer(PredictionLog.score, TypedLog(find(logs), of_log), output, **vars(scores))
+    run_verb(PredictionLog.score, TypedLog(find_logs(logs), of_log), output, **vars(scores))
 
 
 @command
@@ -75,7 +75,7 @@ def classes(
 
     `polars-mcc classes logs/ --by country --ci 0.95 --format csv`
     """
-    answer(PredictionLog.classes, sliced.read(logs), output, **vars(intervals))
+    run_verb(PredictionLog.classes, sliced.read(logs), output, **vars(intervals))
 
 
 @command
@@ -107,14 +107,14 @@ def confusion(
     """
     log = sliced.read(logs)
     if labels is not None:
-        known: list[object] | None = [as_label(log.log, "--labels", text) for text in labels]
+        known: list[object] | None = [typed_label(log.log, "--labels", text) for text in labels]
     elif long or top is not None or known_labels(log.log.roles.label_dtype) is not None:
         known = None
     else:  # The matrix has a column per label.
         distinct = cut(sides_of(log.log), log.keys, taken=()).distinct_labels().collect()
         known = distinct.to_series().to_list()
     asked: dict[str, Any] = {"normalize": normalize, "long": long, "top": top}
-    answer(PredictionLog.confusion, log, output, labels=known, **asked)
+    run_verb(PredictionLog.confusion, log, output, labels=known, **asked)
 
 
 @command
@@ -136,7 +136,7 @@ def curve(
             counts of two classes, not each class or pair. Repeat --metric for several.
     """
     asked: dict[str, Any] = {"metrics": metrics, "thresholds": thresholds.asked}
-    answer(PredictionLog.curve, sliced.read(logs), output, **asked)
+    run_verb(PredictionLog.curve, sliced.read(logs), output, **asked)
 
 
 @command
@@ -158,7 +158,7 @@ def best_threshold(
             two classes. It is minimized if less of it is better.
     """
     asked: dict[str, Any] = {"metric": metric, "thresholds": thresholds.asked}
-    answer(PredictionLog.best_threshold, sliced.read(logs), output, **asked)
+    run_verb(PredictionLog.best_threshold, sliced.read(logs), output, **asked)
 
 
 @command
@@ -180,4 +180,4 @@ def calibration(
             bins of equal size. Equal scores are in one bin, so there may be fewer bins.
         ci: The confidence level of the interval of each rate.
     """
-    answer(PredictionLog.calibration, sliced.read(logs), output, bins=bins, ci=ci)
+    run_verb(PredictionLog.calibration, sliced.read(logs), output, bins=bins, ci=ci)

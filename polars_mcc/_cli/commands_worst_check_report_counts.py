@@ -16,12 +16,12 @@ from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._cli import output_files
 from polars_mcc._cli.answers_and_exit_codes import (
-    answer,
-    listed,
-    refusing,
-    say_of,
+    errors_as_lines,
+    first_files,
+    run_verb,
+    say_hidden_files,
     say_spellings,
-    say_what_is_not_read,
+    say_warnings,
 )
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
@@ -29,9 +29,9 @@ from polars_mcc._cli.shared_options import (
     LogAndKeys,
     LogPaths,
     OutputOptions,
-    bars,
+    thresholds_by_metric,
 )
-from polars_mcc._cli.terminal import show, table
+from polars_mcc._cli.terminal import show, terminal_table
 from polars_mcc._counts.labels_seen import seen
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import is_text
@@ -108,17 +108,17 @@ def check(
     def drawn(judged_slices: pl.DataFrame) -> str:
         if failed:
             return visible_lines(str(failed[0]))
-        return (_passed if output.format == "table" else table)(judged_slices)
+        return (_passed_in_words if output.format == "table" else terminal_table)(judged_slices)
 
-    answer(
+    run_verb(
         judged,
         log,
         output,
         as_text=drawn,
-        min=bars("--min", min),
-        max=bars("--max", max),
+        min=thresholds_by_metric("--min", min),
+        max=thresholds_by_metric("--max", max),
         metric=metric,
-        no_worse_than=no_worse_than and _baseline(no_worse_than, log),
+        no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
         min_n=min_n,
         ci=ci,
         correction=or_none(correction),
@@ -131,11 +131,11 @@ def check(
         raise SystemExit(1)
 
 
-def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
+def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
     """The counts of another log. A CSV file is read with the dtypes of the counts of this log."""
-    logs = read_files.find([path])
+    logs = read_files.find_logs([path])
     if logs.format.name != CSV:
-        return read_files.scan(logs)
+        return read_files.scan_logs(logs)
     dtypes = counts_of(log.log, *log.keys).collect_schema()
     times = {
         name: dtype
@@ -143,12 +143,12 @@ def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
         if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
     }
     text = [*times, *(name for name, dtype in dtypes.items() if is_text(dtype))]
-    rows = read_files.scan(logs.read_as(text, log.options.null or ()))
+    rows = read_files.scan_logs(logs.read_as(text, log.options.null or ()))
     there = [name for name in rows.collect_schema() if name in times]
     return rows.with_columns(as_expr(name).str.strptime(times[name]) for name in there)
 
 
-def _passed(judged: pl.DataFrame) -> str:
+def _passed_in_words(judged: pl.DataFrame) -> str:
     """How many slices pass, between which scores; and how many miss a threshold by chance."""
     of_verdict = {name: judged.filter(verdict=name) for name in ("passes", "not significant")}
     passing, missing = of_verdict.values()
@@ -156,27 +156,27 @@ def _passed(judged: pl.DataFrame) -> str:
     parts = []
     if passing.height or not missing.height:
         passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
-        parts.append(": ".join(filter(None, [passed, _scores(passing)])))
+        parts.append(": ".join(filter(None, [passed, _score_ranges(passing)])))
     if missing.height:
         is_diff, several = "diff" in missing.columns, missing.height > 1
         words = ("is worse", "are worse") if is_diff else ("misses a threshold", "miss a threshold")
         slices = f"{missing.height} slice{'s' if several else ''} {words[several]}"
-        parts.append(f"{slices}, but not significantly: {_scores(missing)}")
+        parts.append(f"{slices}, but not significantly: {_score_ranges(missing)}")
     return "; ".join([*parts, *([f"{n_not_judged} not judged"] if n_not_judged else [])])
 
 
-def _scores(slices: pl.DataFrame) -> str:
+def _score_ranges(slices: pl.DataFrame) -> str:
     """The least and the largest score of each metric, or difference."""
     names = ["diff"] if "diff" in slices.columns else registry.metrics()["metric"]
     scores = slices.fill_nan(None).select(name for name in names if name in slices.columns)
     return ", ".join(
-        f"{score.name} {' to '.join(dict.fromkeys(map(_number, (score.min(), score.max()))))}"
+        f"{score.name} {' to '.join(dict.fromkeys(map(_score_text, (score.min(), score.max()))))}"
         for score in scores.iter_columns()
         if score.count()
     )
 
 
-def _number(value: Any) -> str:  # noqa: ANN401 - of any column
+def _score_text(value: Any) -> str:  # noqa: ANN401 - of any column
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
 
 
@@ -214,7 +214,7 @@ def counts(
         format: The output format. With table or wide, the suffix of --out decides. table, wide and
             markdown round numbers; the other formats keep every digit.
     """
-    if out is not None and _is_store(out, format):
+    if out is not None and _is_store_path(out, format):
         log = sliced.read(logs, may_be_gone=forget)
         _keep_in_store(log, out, forget=forget, history=history)
         return
@@ -222,10 +222,10 @@ def counts(
         msg = "--forget and --history need a store: pass a folder or URL to --out"
         raise ValueError(msg)
     output = OutputOptions(None if out is None else Path(out), format)
-    answer(PredictionLog.counts, sliced.read(logs), output)
+    run_verb(PredictionLog.counts, sliced.read(logs), output)
 
 
-def _is_store(out: str, form: output_files.Format) -> bool:
+def _is_store_path(out: str, form: output_files.Format) -> bool:
     """Whether `out` is a store (a folder or URL), and not a file."""
     if form not in output_files.IN_TERMINAL:
         return False
@@ -238,9 +238,9 @@ def _is_store(out: str, form: output_files.Format) -> bool:
 def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
     """Keep the counts of each input in a store, and say what was done with each."""
     done_is_kept = "the store keeps what was counted; run it again for the rest"
-    with refusing(log.inputs.typed, store, done_is_kept):
+    with errors_as_lines(log.inputs.typed, store, done_is_kept):
         done = keep(log, store, forget=forget, history=history, is_shown=True)
-    say_what_is_not_read(log.inputs)
+    say_hidden_files(log.inputs)
     new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
     if new:
         say_spellings(replace(log, inputs=replace(log.inputs, files=new)))
@@ -249,12 +249,12 @@ def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | No
         ("forgotten", "gone, and their counts are dropped"),
     ):
         files = done.filter(status=status)["input"].to_list()
-        for line in (f"{what}:", *(f"  {file}" for file in listed(files))) if files else ():
+        for line in (f"{what}:", *(f"  {file}" for file in first_files(files))) if files else ():
             say(line)
-    number = dict(done["status"].value_counts().iter_rows())
+    n_of = dict(done["status"].value_counts().iter_rows())
     always = ("counted", "replaced", "unchanged")
-    numbers = {it: number.get(it, 0) for it in STATUSES if it in always or it in number}
-    say(f"{store}: {', '.join(f'{many} {status}' for status, many in numbers.items())}")
+    shown = [status for status in STATUSES if status in always or status in n_of]
+    say(f"{store}: {', '.join(f'{n_of.get(status, 0)} {status}' for status in shown)}")
 
 
 @Parameter(name="*")
@@ -368,11 +368,11 @@ def report(
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
     log = sliced.read(logs)
-    output_files.check_place(out, log.inputs.canonical.values())
+    output_files.check_writable(out, log.inputs.canonical.values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
-        "log": "\n".join(listed(log.inputs.files)),
-        "not read": "\n".join(listed(log.inputs.hidden)),
+        "log": "\n".join(first_files(log.inputs.files)),
+        "not read": "\n".join(first_files(log.inputs.hidden)),
         "filter": sliced.of_log.filter or "",
     }
     made_by = {what: text for what, text in made_by.items() if text}
@@ -381,7 +381,7 @@ def report(
         settings = ReportSettings(**options)
         page = write_report(log.log, log.keys, log.collect, settings, made_by)
     output_files.write_whole(out, page.encode)
-    say_of(log, options, labels)
+    say_warnings(log, options, labels)
     say(f"report written to {out}")
 
 
@@ -409,9 +409,9 @@ def worst(
         slices = tested if search.verdicts else tested.filter(verdict="listed")
         return slices if search.top is None else slices.head(search.top)
 
-    # The summary counts all slices, so all are asked for. The error for a wrong `top` stays.
+    # The summary needs all slices. A wrong `top` is passed on, as the verb raises its error.
     top = None if search.top in range(1, LONGEST_LIST + 1) else search.top
     is_drawn = output.out is None and output.format in output_files.IN_TERMINAL
     changed = {"bins": or_none(search.bins), "top": top, "verdicts": True}
     asked = {**vars(search), **changed, "long": search.long or is_drawn}
-    answer(PredictionLog.worst, log, output, shown=shown, **asked)
+    run_verb(PredictionLog.worst, log, output, shown=shown, **asked)

@@ -33,7 +33,7 @@ _SUFFIXES: dict[str, Format] = {
 }
 
 
-def form_of(out: Path, form: Format) -> Format:
+def format_of_file(out: Path, form: Format) -> Format:
     """The format of a file: `form`, or the format of the suffix if `form` is for a terminal."""
     if form not in IN_TERMINAL:
         return form
@@ -43,7 +43,7 @@ def form_of(out: Path, form: Format) -> Format:
     return _SUFFIXES[out.suffix.lower()]
 
 
-def check_place(out: Path, logs: Collection[str]) -> None:
+def check_writable(out: Path, logs: Collection[str]) -> None:
     """Raise an error early if `write_whole` could not write to `out`, or would replace a log."""
     if os.path.realpath(out) in logs:
         msg = f"cannot write '{out}': it is one of the logs; choose another name"
@@ -87,7 +87,7 @@ def _synchronise(folder: Path) -> None:
             os.close(opened)
 
 
-def encoded(answer: pl.DataFrame, form: Format) -> bytes:
+def as_bytes(answer: pl.DataFrame, form: Format) -> bytes:
     """The bytes of an answer in a format for files."""
     if form == "parquet":
         file = io.BytesIO()
@@ -111,9 +111,9 @@ def _json(rows: list[dict[str, Any]], *, of_lines: bool) -> str:
 
 
 def _without_bytes(answer: pl.DataFrame, *, plain: bool) -> pl.DataFrame:
-    """Replace Binary values by hex text (Polars panics); if `plain`, nested values and durations.
+    """Replace Binary values, at which Polars panics, by hex text.
 
-    CSV has neither.
+    If `plain`, also write nested values and durations as text: CSV has neither.
     """
     return answer.with_columns(
         as_text(as_expr(name), dtype).alias(name)
@@ -130,10 +130,10 @@ def _has_binary(dtype: DataType | DataTypeClass) -> bool:
     return dtype == pl.Binary
 
 
-def in_lines(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:
+def with_escapes(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:
     """Escape the texts and the column names of an answer; what needs no escape keeps its dtype."""
     columns = {column.name: column for column in answer.iter_columns()}
-    for text in texts(answer).iter_columns():
+    for text in text_columns(answer).iter_columns():
         lines = [None if line is None else escaped(line) for line in text]
         if lines != text.to_list():
             columns[text.name] = pl.Series(text.name, lines, pl.String)
@@ -151,12 +151,13 @@ def _markdown(answer: pl.DataFrame) -> str:
         tbl_width_chars=-1,
         fmt_str_lengths=2**31,
     ):
-        return str(in_lines(answer, in_markdown))
+        return str(with_escapes(answer, in_markdown))
 
 
-def texts(answer: pl.DataFrame) -> pl.DataFrame:
+def text_columns(answer: pl.DataFrame) -> pl.DataFrame:
     """The text columns of an answer, as String."""
-    return answer.select(it.cast(pl.String) for it in answer.iter_columns() if is_text(it.dtype))
+    texts = (column for column in answer.iter_columns() if is_text(column.dtype))
+    return answer.select(text.cast(pl.String) for text in texts)
 
 
 _FORMULA = r"^[=@+\-\t\r\n＝＠＋－]"  # Excel takes wide signs too.
@@ -165,9 +166,9 @@ _NO_FORMULA = rf"{_NUMBER}(?:%| to -?[0-9]+| < x ≤ [^|(!]+)?$"
 """A number, or the name of a bin that begins with one."""
 
 
-def formulas(answer: pl.DataFrame) -> list[str]:
+def run_as_formulas(answer: pl.DataFrame) -> list[str]:
     """The texts of an answer that a spreadsheet would run as formulas if it opened a CSV."""
     names = pl.Series(answer.columns)
-    cells = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
+    cells = pl.concat([names, *text_columns(answer).iter_columns()]).unique(maintain_order=True)
     is_run = cells.str.contains(_FORMULA) & ~cells.str.contains(_NO_FORMULA)
     return cells.filter(is_run).to_list()

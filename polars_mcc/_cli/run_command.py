@@ -14,7 +14,7 @@ from polars_mcc._cli import (  # noqa: F401 - their commands are added to the ap
     commands_worst_check_report_counts,
 )
 from polars_mcc._cli.app import app
-from polars_mcc._cli.terminal import open_streams, show, table
+from polars_mcc._cli.terminal import open_streams, show, terminal_table
 from polars_mcc._metrics import registry
 
 
@@ -41,4 +41,4 @@ def metrics() -> None:
 
     Metrics with "positive" in the column "from" score one class against the rest (see --positive).
     """
-    show(table(registry.metrics().select("metric", "from", "range", "formula")))
+    show(terminal_table(registry.metrics().select("metric", "from", "range", "formula")))

@@ -1,7 +1,7 @@
-"""The options that several commands have, with their help texts, and the values of typed texts.
+"""Options that several commands share, with their help texts; and how typed values are parsed.
 
-Most options are fields of a dataclass. A field has the name of the keyword of the verb, so a
-command passes `vars(options)` to its verb.
+Most options are fields of a dataclass. Each field is named like a keyword of the verb, so a command
+passes `vars(options)` to its verb. A class also has the help texts of the class that it extends.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from polars_mcc import _public_names  # noqa: F401 - the kinds of keys there become `WORDS`
+from polars_mcc import _public_names  # noqa: F401 - its import fills `WORDS`
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.cuts_of_numbers import Number, as_number
 from polars_mcc._cli import output_files
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog
-from polars_mcc._inputs.read_files import find
+from polars_mcc._inputs.read_files import find_logs
 from polars_mcc._keys.any_key import WORDS
 
 
 def _shown_as(word: str) -> dict[str, Any]:
-    """The word for a value in the help. Before cyclopts 5, the help has its own word."""
+    """Show this word for a value in the help; cyclopts below 5 cannot."""
     return {"metavar": word} if "metavar" in inspect.signature(Parameter).parameters else {}
 
 
-_KEYS = [WORDS[name].example for name in sorted(WORDS)]
+_KEY_EXAMPLES = [WORDS[name].example for name in sorted(WORDS)]
 
 LogPaths = Annotated[
     str,
@@ -39,8 +39,8 @@ LogPaths = Annotated[
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
         "\"date_trunc('week', ts) AS week\". SQL is one expression of the columns of the log; a "
         "subquery is refused.\n\n"
-        f"--by also accepts {', '.join(_KEYS)}. In worst and contrast, a key is a column, cut or "
-        "not.",
+        f"--by also accepts {', '.join(_KEY_EXAMPLES)}. In worst and contrast, a key is a column, "
+        "cut or not.",
         allow_leading_hyphen=True,
     ),
 ]
@@ -73,7 +73,7 @@ ReferenceWords = Annotated[list[str], Parameter(show_default=" ".join)]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LogAndKeys:
-    """What the columns of the log mean, and the keys to group by."""
+    """The options of the log, and the keys to group by."""
 
     keys: ByKeys = None
     of_log: OfLog = field(default_factory=LogOptions)
@@ -81,14 +81,14 @@ class LogAndKeys:
     def read(
         self, logs: Sequence[str], *, may_be_gone: bool = False, **columns: str | list[str] | None
     ) -> TypedLog:
-        """The log, with the columns that other options of the command name."""
-        return TypedLog(find(logs, may_be_gone=may_be_gone), self.of_log, self.keys, columns)
+        """Find the log; `columns` are named by other options of the command, such as `within`."""
+        return TypedLog(find_logs(logs, may_be_gone=may_be_gone), self.of_log, self.keys, columns)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LogAndColumns(LogAndKeys):
-    """What the columns of the log mean, and the columns to slice by."""
+    """The options of the log, and the columns to slice by."""
 
     keys: ByColumns = None
 
@@ -96,7 +96,7 @@ class LogAndColumns(LogAndKeys):
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TypedIntervals:
-    """The intervals of scores: their confidence level and their kind.
+    """The confidence intervals of scores.
 
     Attributes:
         ci: The confidence level of an interval for each score, such as 0.95. Without it: no
@@ -112,16 +112,12 @@ class TypedIntervals:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ScoreOptions(TypedIntervals):
-    """The metrics, and whether they get intervals.
+    """The metrics, with intervals if there is a confidence level.
 
     Attributes:
         metrics: One metric or several, computed from the same counts: a name of `polars-mcc
             metrics`, such as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as
             "tpr", need --positive, the label of the class. Repeat --metric for several.
-        ci: The confidence level of an interval for each score, such as 0.95. Without it: no
-            interval.
-        method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
-            textbook intervals.
     """
 
     metrics: MetricNames = field(default_factory=lambda: [defaults.METRICS])
@@ -143,7 +139,7 @@ class ThresholdOptions:
 
     @property
     def asked(self) -> int | Sequence[Number] | None:
-        """The number of thresholds, or the thresholds with all typed digits. None: all scores."""
+        """How many thresholds, or which, with all typed digits. None: all scores."""
         try:
             typed = [*map(as_number, self.thresholds or ())]
         except ValueError:
@@ -194,24 +190,24 @@ class OutputOptions:
     format: output_files.Format = "table"
 
 
-def bars(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:
-    """The value of --min or --max: one number, or a number per metric, as in mcc=0.5."""
+def thresholds_by_metric(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:
+    """Parse --min or --max: one number, or a number per metric, as in mcc=0.5."""
     if typed is None:
         return None
     takes = f"{flag} takes one number ({flag} 0.6), or each metric once ({flag} mcc=0.5)"
     if typed[1:] or "=" in typed[0]:
-        return {name: _number(text, takes) for name, text in _by_name(typed, takes).items()}
-    return _number(typed[0], takes)
+        return {name: _as_float(text, takes) for name, text in _by_name(typed, takes).items()}
+    return _as_float(typed[0], takes)
 
 
-def reference(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
-    """The value of --to: one word, or the keys of one slice, as in country=US."""
+def word_or_slice(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
+    """Parse --to: one word, or the keys of one slice, as in country=US."""
     takes = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
     return _by_name(typed, takes) if typed[1:] or "=" in typed[0] else typed[0]
 
 
 def _by_name(typed: Sequence[str], takes: str) -> dict[str, str]:
-    """The values by name, of texts such as name=value. A name may be given once."""
+    """Parse texts such as name=value. A name may be given once."""
     values: dict[str, str] = {}
     for text in typed:
         name, equals, value = text.partition("=")
@@ -224,7 +220,7 @@ def _by_name(typed: Sequence[str], takes: str) -> dict[str, str]:
     return values
 
 
-def _number(text: str, takes: str) -> float:
+def _as_float(text: str, takes: str) -> float:
     try:
         return float(text)
     except ValueError:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from polars_mcc._base.visible_text import visible_lines
-from polars_mcc._cli.output_files import in_lines
+from polars_mcc._cli.output_files import with_escapes
 from polars_mcc._worst.failures_in_words import CONFUSION
 
-_DETAILS: Mapping[str, Sequence[str]] = {
+_LEFT_OUT: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
     "worst": (
         *("keys", "diff", "diff_low", "diff_high", "p_value"),
@@ -24,7 +24,8 @@ _DETAILS: Mapping[str, Sequence[str]] = {
 def open_streams() -> None:
     """Open the null device in place of each standard stream that was closed at the start.
 
-    Then nothing fails that reads or writes it, and no file gets its number: libraries write there.
+    Then to read or write it does not fail, and no file that is opened later gets its number, to
+    which libraries write.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -37,20 +38,20 @@ def show(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def details(answer: pl.DataFrame, verb: str) -> list[str]:
-    """The columns that the table of a verb leaves out, but no key: keys come before `n`.
+def hidden_columns(answer: pl.DataFrame, verb: str) -> list[str]:
+    """The columns that the table of a verb leaves out. Keys stay: they come before `n`.
 
     The verdict stays if it says more than "listed".
     """
-    first = next((it for it, name in enumerate(answer.columns) if name in {"n", "n_before"}), 0)
+    first = next((at for at, name in enumerate(answer.columns) if name in {"n", "n_before"}), 0)
     after = answer.columns[first:] if verb != "worst" else answer.columns
-    left_out = [name for name in after if name in _DETAILS.get(verb, ())]
+    left_out = [name for name in after if name in _LEFT_OUT.get(verb, ())]
     if "verdict" in left_out and (answer["verdict"] != "listed").any():
         left_out.remove("verdict")
     return left_out
 
 
-def table(answer: pl.DataFrame) -> str:
+def terminal_table(answer: pl.DataFrame) -> str:
     """All rows and columns as text; line breaks in a cell are escaped."""
     with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
-        return visible_lines(str(in_lines(answer, lambda text: text.replace("\n", r"\n"))))
+        return visible_lines(str(with_escapes(answer, lambda text: text.replace("\n", r"\n"))))

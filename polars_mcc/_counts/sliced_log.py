@@ -15,7 +15,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.slice_names import in_words
+from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text import as_text
 from polars_mcc._counts.exact_sums import Numbers
 from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
@@ -211,7 +211,7 @@ class Grouping:
             index = () if self.windows is None else self.windows.index.names
             keys = [key for key in self.keys if key not in index]
             in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
-            said = [in_words(in_text, pl.col(SET)).alias(SAID)]
+            said = [slice_name(in_text, pl.col(SET)).alias(SAID)]
             hidden = {KEY + key for key in keys}
             shown = {column: name for column, name in shown.items() if column not in hidden}
         return slices.with_columns(texts).select(

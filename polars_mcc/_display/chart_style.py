@@ -13,11 +13,11 @@ from polars_mcc._counts.sliced_log import SET
 from polars_mcc._display.table_and_to_numpy import (
     COLOUR,
     GREY,
-    keys_of,
+    key_columns,
     slices_in_words,
-    windows_of,
+    window_keys,
 )
-from polars_mcc._display.undefined_scores import collapsed, undefined
+from polars_mcc._display.undefined_scores import where_collapsed, where_undefined
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import check_collected
 from polars_mcc._keys.any_key import TOTAL
@@ -34,15 +34,15 @@ Charts: TypeAlias = alt.LayerChart | alt.FacetChart
 LABEL_LIMIT = 320  # longest name of a slice, in pixels
 COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#995533", "#7755DD")
 """Okabe's and Ito's, and two that stay as far from them for colour-blind readers."""
-_PANES = 3  # facets beside each other
-_CROSS = "M-0.7,-0.7L0.7,0.7M-0.7,0.7L0.7,-0.7"
+_PANES_IN_ROW = 3  # facets beside each other
+_STROKED_CROSS = "M-0.7,-0.7L0.7,0.7M-0.7,0.7L0.7,-0.7"
 
-_CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029, 0xFFFE, 0xFFFF)
-_HIDDEN = {chr(code): f"<U+{code:04X}>" for code in _CONTROLS}
+_CONTROL_CODES = (*range(32), *range(127, 160), 0x2028, 0x2029, 0xFFFE, 0xFFFF)
+_VISIBLE_CODES = {chr(code): f"<U+{code:04X}>" for code in _CONTROL_CODES}
 """Characters that end lines or have no glyph. An SVG cannot hold most of them."""
 
 
-def check(result: pl.DataFrame, source: str, *columns: str) -> None:
+def check_drawable(result: pl.DataFrame, source: str, *columns: str) -> None:
     check_collected(result, "a chart needs")
     for column in columns:
         if column not in result.columns:
@@ -68,7 +68,7 @@ def rows_to_draw(
     """The rows that have a score, with fixed column names in place of the names of the user.
 
     If `marked`, rows without a score are kept: `is_undefined` marks them. `zero` is the score of a
-    row that is `collapsed`, else null.
+    row that `where_collapsed` marks, else null.
 
     `slice` is the text of the slice, and `line` the text of slice and model. `is_total` marks the
     total. `score` is the value to draw, `low` and `high` its interval, and `at` its place on x.
@@ -77,9 +77,9 @@ def rows_to_draw(
     columns = {"score": score, **{end: f"{score}_{end}" for end in ends}}
     columns |= {name: name for name in ("model", "n") if name in result.columns}
     columns |= {} if at is None else {"at": at}
-    check(result, source, *columns.values())
-    keys = [name for name in keys_of(result) if name not in {"model", at}]
-    windows = [name for name in windows_of(result) if name != at]
+    check_drawable(result, source, *columns.values())
+    keys = [name for name in key_columns(result) if name not in {"model", at}]
+    windows = [name for name in window_keys(result) if name != at]
     text = slices_in_words(result, keys)
     if len(keys) == 1:  # Its name is said elsewhere.
         text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
@@ -90,8 +90,8 @@ def rows_to_draw(
         text.alias("slice"),
         is_total(result).alias("is_total"),
         **{name: as_expr(column) for name, column in columns.items()},
-        is_undefined=undefined(result, score) if marked else pl.lit(value=False),
-        zero=pl.when(collapsed(result, score) if marked else False).then(as_expr(score)),
+        is_undefined=where_undefined(result, score) if marked else pl.lit(value=False),
+        zero=pl.when(where_collapsed(result, score) if marked else False).then(as_expr(score)),
     )
     names = ["slice", "model"] if "model" in columns else ["slice"]
     rows = rows.with_columns(line=pl.concat_str(names if keys else names[-1], separator=", "))
@@ -110,18 +110,18 @@ def _has_sets(keys: Sequence[str]) -> bool:
 
 def is_total(result: pl.DataFrame) -> pl.Expr:
     """Whether a row is the total of sets of keys. A window of all rows is a slice."""
-    has_total = _has_sets(keys_of(result)) and not windows_of(result)
+    has_total = _has_sets(key_columns(result)) and not window_keys(result)
     return pl.col(SET) == TOTAL if has_total else pl.lit(value=False)
 
 
 def legible(texts: pl.Expr) -> pl.Expr:
     """Texts of a log as a chart shows them: a line end is `<U+000A>`."""
-    return texts.str.replace_many(_HIDDEN)
+    return texts.str.replace_many(_VISIBLE_CODES)
 
 
 def legible_name(name: str) -> str:
     """The name of a column as a chart shows it."""
-    return name.translate({ord(char): text for char, text in _HIDDEN.items()})
+    return name.translate({ord(char): text for char, text in _VISIBLE_CODES.items()})
 
 
 def title_of(column: str) -> str:
@@ -140,17 +140,17 @@ def tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.T
     ]
 
 
-def measured(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.X` or `alt.Y`
+def number_axis(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.X` or `alt.Y`
     """An axis of numbers, which need not begin at 0."""
     return axis(field=column, title=title, type="quantitative").scale(zero=False)
 
 
-def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
-    """A colour per line of a pane, or one colour if it has only one line, of no named model."""
+def line_colours(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
+    """A colour per line; one colour if each pane has one line, or if there is one and no model."""
     pane = pane_of(rows)
     column = "model" if pane == "slice" else "line"
     is_one = rows[column].n_unique() == 1 and "model" not in rows.columns
-    return alt.ColorValue(COLOUR) if pane == "line" or is_one else colour(column, rows)
+    return alt.ColorValue(COLOUR) if pane == "line" or is_one else colours_of(column, rows)
 
 
 def pane_of(rows: pl.DataFrame) -> str | None:
@@ -164,25 +164,25 @@ def pane_of(rows: pl.DataFrame) -> str | None:
     return "slice" if models <= len(COLOURS) else "line"
 
 
-def crossed(base: Any, **encoding: Any) -> alt.Chart:  # noqa: ANN401 - altair's own
+def collapsed_marks(base: Any, **encoding: Any) -> alt.Chart:  # noqa: ANN401 - altair's own
     """The marks of collapsed rows: large crosses, in the colour of their line."""
-    mark: alt.Chart = base.mark_point(shape=_CROSS, size=220, strokeWidth=3, opacity=1)
+    mark: alt.Chart = base.mark_point(shape=_STROKED_CROSS, size=220, strokeWidth=3, opacity=1)
     return mark.transform_filter("isValid(datum.zero)").encode(**encoding)
 
 
-def colour(column: str, rows: pl.DataFrame) -> alt.Color:
+def colours_of(column: str, rows: pl.DataFrame) -> alt.Color:
     names = rows[column].unique(maintain_order=True).to_list()
     colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 
 def value_if(channel: Any, otherwise: str, *cases: tuple[Any, str]) -> Any:  # noqa: ANN401
-    """The value of the first condition that holds. To infer the channel takes altair long."""
+    """The value of the first condition that holds. Altair would infer the channel slowly."""
     conditions = [{"test": str(condition), "value": value} for condition, value in cases]
     return channel(otherwise, condition=conditions)
 
 
-def cells(base: Any, number: str, *, has_legend: bool = True) -> list[alt.Chart]:  # noqa: ANN401
+def matrix_cells(base: Any, number: str, *, has_legend: bool = True) -> list[alt.Chart]:  # noqa: ANN401
     """The cells of a confusion matrix: shaded by the share of gold, with `n` in this format."""
     legend = alt.Legend(values=[0, 0.5, 1]) if has_legend else None
     shade = alt.Color("share", type="quantitative", title="share of gold", legend=legend)
@@ -194,14 +194,14 @@ def cells(base: Any, number: str, *, has_legend: bool = True) -> list[alt.Chart]
     ]
 
 
-def finished(
+def layered_chart(
     layers: Sequence[alt.Chart],
     *,
     labels: Iterable[str] = (),
     notes: Iterable[str] = (),
     **size: Any,  # noqa: ANN401 - altair's own
 ) -> Chart:
-    """The chart, with room on the left, as a reader's font may be wider than the measured one."""
+    """Layers as one chart, with room on the left: the font of a reader may be wide."""
     room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
     size["padding"] = {"left": room, "top": 5, "right": 5, "bottom": 5}
     if texts := [*map(legible_name, notes)]:
@@ -213,7 +213,7 @@ def finished(
     return chart
 
 
-def panes(
+def faceted_chart(
     layers: Sequence[alt.Chart],
     rows: pl.DataFrame,
     notes: Iterable[str] = (),
@@ -221,11 +221,11 @@ def panes(
     width: int,
     height: int,
 ) -> Charts:
-    """The chart of lines, `width` pixels wide; facets of half this size if lines are too many."""
+    """A chart of lines, `width` pixels wide; facets of half this size if there are many lines."""
     pane = pane_of(rows)
     if pane is None:
-        return finished(layers, notes=notes, width=width, height=height)
-    chart = finished(layers, notes=notes)
+        return layered_chart(layers, notes=notes, width=width, height=height)
+    chart = layered_chart(layers, notes=notes)
     for layer in layers:
         if layer.data is rows:  # A facet divides these rows, and repeats others.
             layer.data = alt.Undefined
@@ -233,7 +233,7 @@ def panes(
     in_order = alt.EncodingSortField("place", op="min")  # A list of names would become code.
     facet = alt.Facet(pane, type="nominal", title=None, sort=in_order)
     rows = rows.with_row_index("place")
-    faceted = alt.FacetChart(rows, spec=spec, facet=facet, columns=_PANES, title=chart.title)
+    faceted = alt.FacetChart(rows, spec=spec, facet=facet, columns=_PANES_IN_ROW, title=chart.title)
     faceted.config = chart.config
     return faceted
 

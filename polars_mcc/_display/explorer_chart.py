@@ -17,19 +17,19 @@ from polars_mcc._base.allowed_values import Nulls, check_at_least, check_choice
 from polars_mcc._base.message_parts import quoted
 from polars_mcc._base.values_as_text import as_text
 from polars_mcc._counts.count_rows import OF_COUNTS
-from polars_mcc._display import chart_style
+from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import alt
 from polars_mcc._display.explorer_scores import (
     ALL,
     IS_SHOWN,
-    LINES,
-    METRICS,
-    OF_POSITIVE,
+    LABEL_METRICS,
+    LINES_OF_PAGE,
     ONE_GOLD,
     ONE_PRED,
     PAIR,
-    Chart,
-    scored,
+    POSITIVE_METRICS,
+    AnyChart,
+    scored_slices,
 )
 from polars_mcc._display.table_and_to_numpy import COLOUR, GREY
 from polars_mcc._frame.columns import as_expr, as_many_as_fit, distinct
@@ -37,17 +37,17 @@ from polars_mcc._frame.labels import as_label
 
 Explorer: TypeAlias = alt.VConcatChart
 
-_MAX_LABELS = 30  # with more labels, the chart shows the most frequent misses, not a matrix
+_MAX_MATRIX = 30  # labels of a matrix, at most; with more, the most frequent misses are shown
 _MAX_MISSES = 25  # most misses that are shown
-_STEP = 20  # height of a line, in pixels
+_LINE_HEIGHT = 20  # height of a line, in pixels
 _MIN_CELL, _MAX_CELL = 36, 90  # least and largest width of a cell of the matrix, in pixels
-_MIN_HEIGHT = 120  # height of the matrix, in pixels, at least
-_WIDTH = 400  # width of the points, without names and numbers, in pixels
-_NAMES = 200  # longest name of a slice, in pixels
-_CHOSEN = "#CC79A7"
-_CROSS = "M-1.4,-1L-1,-1.4L0,-.4L1,-1.4L1.4,-1L.4,0L1.4,1L1,1.4L0,.4L-1,1.4L-1.4,1L-.4,0Z"
-_RING = "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-.6,0A.6,.6,0,1,0,.6,0A.6,.6,0,1,0,-.6,0Z"
-_COUNT = ",~r"  # the format of a number of rows
+_MIN_MATRIX_HEIGHT = 120  # height of the matrix, in pixels, at least
+_POINTS_WIDTH = 400  # width of the points, without names and numbers, in pixels
+_MAX_NAME_WIDTH = 200  # longest name of a slice, in pixels
+_CHOSEN_COLOUR = "#CC79A7"
+_FILLED_CROSS = "M-1.4,-1L-1,-1.4L0,-.4L1,-1.4L1.4,-1L.4,0L1.4,1L1,1.4L0,.4L-1,1.4L-1.4,1L-.4,0Z"
+_FILLED_RING = "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-.6,0A.6,.6,0,1,0,.6,0A.6,.6,0,1,0,-.6,0Z"
+_COUNT_FORMAT = ",~r"  # the format of a number of rows
 
 
 def explore(
@@ -94,15 +94,13 @@ def explore(
         >>> chart = polars_mcc.plot.explore(counts)
         >>> chart.save("explore.html", inline=True)  # doctest: +SKIP
     """
-    chart_style.check(counts, "counts()", "gold", "pred", "n")
+    style.check_drawable(counts, "counts()", "gold", "pred", "n")
     check_at_least("rows", rows, 1)
     check_choice("nulls", nulls, Nulls)
     if counts.schema["gold"] != counts.schema["pred"]:
         dtypes = f"gold is {counts.schema['gold']} and pred {counts.schema['pred']}"
         msg = f"{dtypes}: labels are compared in one dtype, as counts() gives them; cast them to it"
         raise ValueError(msg)
-    if counts.schema["n"].is_decimal():
-        counts = counts.with_columns(pl.col("n").cast(pl.Float64))
     cells = cells_within(counts, rows, nulls)
     if cells is None:
         msg = (
@@ -117,14 +115,20 @@ def explore(
     if metric not in metrics:
         msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
         raise ValueError(msg)
-    keys = keys_in(cells)
-    left_out = ", ".join(
-        chart_style.legible_name(key) for key in keys_in(counts) if key not in keys
-    )
-    title = f"left out, as they have too many values: {left_out}" if left_out else ""
-    columns, texts = _as_codes(cells, keys)
+    left_out = [key for key in keys_in(counts) if key not in cells.columns]
+    return explorer_of(cells, metric=metric, positive=positive, min_n=min_n, left_out=left_out)
+
+
+def explorer_of(
+    cells: pl.DataFrame, *, metric: str, positive: object, min_n: int, left_out: Sequence[str]
+) -> Explorer:
+    """Draw the counts of `cells_within`. The title names the keys that are left out."""
+    keys, metrics = keys_in(cells), metrics_of(cells, positive)
+    names = ", ".join(map(style.legible_name, left_out))
+    title = f"left out, as they have too many values: {names}" if names else ""
+    columns, texts = _columns_as_codes(cells, keys)
     controls = [
-        *_of_rows(keys, texts),
+        *_choices_of_rows(keys, texts),
         _control("metric", "metric", metric, "select", options=metrics),
         alt.param(name="positive", value=_code_of(positive, cells)),
         _control("least", "minimum rows", min_n, "number"),
@@ -132,7 +136,7 @@ def explore(
         *(alt.param(name=f"texts_{name}", value=values) for name, values in texts.items()),
     ]
     explorer = alt.VConcatChart(
-        vconcat=[_list(), _matrix(texts["gold"])],
+        vconcat=[_slice_list(), _matrix_of_chosen(texts["gold"])],
         title=alt.TitleParams(title, anchor="start", color=GREY, fontWeight="normal"),
         padding=5,
         autosize=alt.AutoSizeParams(type="pad", resize=True),  # The list grows and shrinks.
@@ -142,9 +146,9 @@ def explore(
     of_list: Any = explorer.params
     of_controls: list[Any] = [control.param for control in controls]
     explorer.params = [*of_list, *of_controls]
-    explorer.config = chart_style.legible_config()
+    explorer.config = style.legible_config()
     explorer.data = alt.InlineData(values=[columns])
-    explorer.transform = scored([*columns], len(keys)).transform
+    explorer.transform = scored_slices([*columns], len(keys)).transform
     return explorer
 
 
@@ -155,7 +159,8 @@ def keys_in(counts: pl.DataFrame) -> list[str]:
 
 def metrics_of(counts: pl.DataFrame, positive: object) -> tuple[str, ...]:
     """The metrics that a reader can choose: more if there is a positive label, and it occurs."""
-    return METRICS if _code_of(positive, counts) is None else (*METRICS, *OF_POSITIVE)
+    has_positive = _code_of(positive, counts) is not None
+    return (*LABEL_METRICS, *(POSITIVE_METRICS if has_positive else ()))
 
 
 def _code_of(positive: object, counts: pl.DataFrame) -> int | None:
@@ -172,6 +177,8 @@ def cells_within(counts: pl.DataFrame, rows: int, nulls: Nulls) -> pl.DataFrame 
 
     Each label that occurs in a cell of the keys has a row for its hits, also if there is no hit.
     """
+    if counts.schema["n"].is_decimal():
+        counts = counts.with_columns(pl.col("n").cast(pl.Float64))
     if nulls != "label":
         counts = counts.drop_nulls(["gold", "pred"])
     labels = [name for name in ("model", "gold", "pred") if name in counts.columns]
@@ -195,7 +202,7 @@ def cells_within(counts: pl.DataFrame, rows: int, nulls: Nulls) -> pl.DataFrame 
     return None if kept is None else cells(*kept)
 
 
-def _as_codes(
+def _columns_as_codes(
     cells: pl.DataFrame, keys: Sequence[str]
 ) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
     """The columns of the data as codes, and for each column the texts of its codes, in order."""
@@ -215,11 +222,13 @@ def _codes_and_texts(values: pl.Series, *, in_order: bool = False) -> tuple[list
     distinct_values = distinct_values if in_order else distinct_values.sort("value")
     numbered = distinct_values.with_row_index("code")
     codes = column.join(numbered, on="value", how="left", nulls_equal=True, maintain_order="left")
-    text = chart_style.legible(as_text(pl.col("value"), values.dtype)).fill_null("null")
+    text = style.legible(as_text(pl.col("value"), values.dtype)).fill_null("null")
     return codes["code"].to_list(), distinct_values.select(text).to_series().to_list()
 
 
-def _of_rows(keys: Sequence[str], texts: Mapping[str, Sequence[str]]) -> Iterator[alt.Parameter]:
+def _choices_of_rows(
+    keys: Sequence[str], texts: Mapping[str, Sequence[str]]
+) -> Iterator[alt.Parameter]:
     """The controls that choose slices and rows: the keys, the values of each key, the model."""
     for at, key in enumerate(keys):
         yield _control(f"by_{at}", f"slice by {key}", at == 0, "checkbox")
@@ -238,7 +247,7 @@ def _control(name: str, title: str, first: object, kind: str, **choices: object)
     return alt.param(name=name, value=first, bind=bind)
 
 
-def _list() -> Chart:
+def _slice_list() -> AnyChart:
     """The list of slices: a line each, with a point, and n and score as numbers."""
     shown = alt.selection_point(
         name="shown",
@@ -247,7 +256,7 @@ def _list() -> Chart:
         clear=False,
         value=[{"line": 1}],
         empty=False,
-        bind=alt.binding_range(name="slice shown ", min=1, max=LINES, step=1),
+        bind=alt.binding_range(name="slice shown ", min=1, max=LINES_OF_PAGE, step=1),
     )
     rows = alt.Chart().transform_aggregate(
         pairs="count()",
@@ -260,21 +269,21 @@ def _list() -> Chart:
         alt.Tooltip("score:Q", format=".3f"),
     ]
     base = rows.encode(y=y, tooltip=tooltip)
-    chosen = chart_style.value_if(alt.ColorValue, COLOUR, (IS_SHOWN, _CHOSEN))
-    shapes = (PAIR.state == ONE_PRED, _CROSS), (PAIR.state == ONE_GOLD, _RING)
-    shape = chart_style.value_if(alt.ShapeValue, "circle", *shapes)
+    chosen = style.value_if(alt.ColorValue, COLOUR, (IS_SHOWN, _CHOSEN_COLOUR))
+    shapes = (PAIR.state == ONE_PRED, _FILLED_CROSS), (PAIR.state == ONE_GOLD, _FILLED_RING)
+    shape = style.value_if(alt.ShapeValue, "circle", *shapes)
     points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(shape=shape)
-    score = chart_style.measured(alt.X, "score", "score")
-    text = base.mark_text(align="right", limit=_NAMES, color=GREY, cursor="pointer")
+    score = style.number_axis(alt.X, "score", "score")
+    text = base.mark_text(align="right", limit=_MAX_NAME_WIDTH, color=GREY, cursor="pointer")
     head = rows.transform_filter(PAIR.line == 1).encode(y=alt.YValue(-10))
     left, right = (
         head.mark_text(align=to, fontWeight="bold", color=GREY) for to in ("left", "right")
     )
-    of_n, of_score = alt.XValue(_WIDTH + 70), alt.XValue(_WIDTH + 120)
+    of_n, of_score = alt.XValue(_POINTS_WIDTH + 70), alt.XValue(_POINTS_WIDTH + 120)
     layers = [
         points.encode(x=score, color=chosen).add_params(shown),
         text.encode(x=alt.XValue(-10), text=alt.Text("slice:N")),
-        text.encode(x=of_n, text=alt.Text("s:Q", format=_COUNT)),
+        text.encode(x=of_n, text=alt.Text("s:Q", format=_COUNT_FORMAT)),
         text.encode(x=of_score, text=alt.Text("score:Q", format=".3f")),
         left.encode(x=alt.XValue(0), text=alt.Text("shown_of:N")),
         right.encode(x=of_n, text=alt.TextValue("n")),
@@ -282,29 +291,29 @@ def _list() -> Chart:
     ]
     described = "List of slices, the lowest score first, with n and score."
     return alt.layer(*layers).properties(
-        width=_WIDTH, height=alt.Step(_STEP), description=described
+        width=_POINTS_WIDTH, height=alt.Step(_LINE_HEIGHT), description=described
     )
 
 
-def _matrix(labels: Sequence[str]) -> Chart:
+def _matrix_of_chosen(labels: Sequence[str]) -> AnyChart:
     """The confusion matrix of the chosen slice; with many labels, its most frequent misses."""
     of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(PAIR.n > 0)
-    has_cells = len(labels) <= _MAX_LABELS
-    layers = _cells(of_slice) if has_cells else _misses(of_slice)
-    height = max(_STEP, _MIN_HEIGHT / len(labels)) if has_cells else _STEP
+    has_cells = len(labels) <= _MAX_MATRIX
+    layers = _matrix_layers(of_slice) if has_cells else _miss_layers(of_slice)
+    height = max(_LINE_HEIGHT, _MIN_MATRIX_HEIGHT / len(labels)) if has_cells else _LINE_HEIGHT
     width = min(max(_MIN_CELL, height, 8 * max(map(len, labels)) + 12), _MAX_CELL)
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
     layers.append(title.encode(x=alt.XValue(0), y=alt.YValue(-8), text=alt.Text("slice:N")))
     described = "The confusion matrix of the chosen slice."
     return alt.layer(*layers).properties(
-        width=alt.Step(width) if has_cells else _WIDTH,
+        width=alt.Step(width) if has_cells else _POINTS_WIDTH,
         height=alt.Step(height),
         description=described,
     )
 
 
-def _misses(of_slice: Chart) -> list[Chart]:
+def _miss_layers(of_slice: AnyChart) -> list[AnyChart]:
     misses = (
         of_slice.transform_filter(~PAIR.is_hit)
         .transform_window(order="row_number()", sort=[alt.SortField("n", order="descending")])
@@ -312,20 +321,22 @@ def _misses(of_slice: Chart) -> list[Chart]:
         .transform_calculate(pair=PAIR.gold_text + " taken for " + PAIR.pred_text)
     )
     base = misses.encode(x=alt.X("n:Q"), y=alt.Y("order:O").axis(None))
-    names = base.mark_text(align="right", limit=_NAMES, color=GREY)
+    names = base.mark_text(align="right", limit=_MAX_NAME_WIDTH, color=GREY)
     return [
         base.mark_bar(color=COLOUR),
-        base.mark_text(align="left", dx=4, color=GREY).encode(text=alt.Text("n:Q", format=_COUNT)),
+        base.mark_text(align="left", dx=4, color=GREY).encode(
+            text=alt.Text("n:Q", format=_COUNT_FORMAT)
+        ),
         names.encode(x=alt.XValue(-10), text=alt.Text("pair:N")),
     ]
 
 
-def _cells(of_slice: Chart) -> list[Chart]:
+def _matrix_layers(of_slice: AnyChart) -> list[AnyChart]:
     pred = alt.X("pred_text:N", sort=alt.SortField("pred"), title="pred")
     gold = alt.Y("gold_text:N", sort=alt.SortField("gold"), title="gold")
     base = of_slice.transform_calculate(share=PAIR.n / PAIR.t).encode(
         x=pred.axis(labelAngle=0, labelLimit=_MAX_CELL),
-        y=gold.axis(labelLimit=_NAMES),
+        y=gold.axis(labelLimit=_MAX_NAME_WIDTH),
         tooltip=[
             alt.Tooltip("gold_text:N", title="gold"),
             alt.Tooltip("pred_text:N", title="pred"),
@@ -333,4 +344,4 @@ def _cells(of_slice: Chart) -> list[Chart]:
             alt.Tooltip("share:Q", title="share of gold", format=".3f"),
         ],
     )
-    return chart_style.cells(base, _COUNT, has_legend=False)
+    return style.matrix_cells(base, _COUNT_FORMAT, has_legend=False)

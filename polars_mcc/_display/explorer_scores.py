@@ -21,11 +21,11 @@ from altair.expr.core import ConstExpression
 from polars_mcc._display.chart_style import alt
 
 Expression: TypeAlias = Any  # altair's, of the columns of a row; altair has no type with operators
-Chart: TypeAlias = Any  # an altair chart, while transforms are added
+AnyChart: TypeAlias = Any  # an altair chart, while transforms are added
 expr, PAIR, param = alt.expr, alt.datum, ConstExpression
 """`param` is a parameter of the chart: a choice of the reader, or a list of texts."""
 
-LINES = 25  # slices on a page of the list
+LINES_OF_PAGE = 25  # slices on a page of the list
 ALL = -1  # the code that means all values of a key
 SCORED, ONE_PRED, ONE_GOLD = range(3)
 """The column `state` of a slice: it has a score, or why its score is 0/0."""
@@ -33,7 +33,7 @@ SCORED, ONE_PRED, ONE_GOLD = range(3)
 _t, _p, _hits = PAIR.t, PAIR.p, PAIR.hits
 """A label is gold in `t` rows and predicted in `p` rows; both are true of its `hits`."""
 _is_positive = PAIR.gold == param("positive")
-_OF_LABELS: Mapping[str, Expression] = {
+_LABEL_TERMS: Mapping[str, Expression] = {
     "tt": _t * _t,
     "tp": _t * _p,
     "pp": _p * _p,
@@ -49,7 +49,7 @@ _OF_LABELS: Mapping[str, Expression] = {
 
 _s, _c = PAIR.s, PAIR.c
 """A slice has `s` rows and `c` hits."""
-_METRICS: Mapping[str, tuple[Expression, Expression]] = {
+_FRACTIONS: Mapping[str, tuple[Expression, Expression]] = {
     "mcc": (
         _c * _s - PAIR.tp,
         expr.sqrt((_s * _s - PAIR.pp) * (_s * _s - PAIR.tt)),
@@ -63,8 +63,8 @@ _METRICS: Mapping[str, tuple[Expression, Expression]] = {
     "f1": (2 * PAIR.hits_positive, PAIR.t_positive + PAIR.p_positive),
 }
 """Each metric as a numerator and a denominator."""
-OF_POSITIVE = ("precision", "recall", "f1")
-METRICS = tuple(name for name in _METRICS if name not in OF_POSITIVE)
+POSITIVE_METRICS = ("precision", "recall", "f1")
+LABEL_METRICS = tuple(name for name in _FRACTIONS if name not in POSITIVE_METRICS)
 
 IS_SHOWN = PAIR.line == expr.min(
     expr.if_(param("isArray(shown.line)"), param("shown.line")[0], 1), PAIR.lines
@@ -72,14 +72,14 @@ IS_SHOWN = PAIR.line == expr.min(
 """Whether the matrix of this slice is shown: its line is the chosen line, or the last line."""
 
 
-def scored(columns: Sequence[str], n_keys: int) -> Chart:
+def scored_slices(columns: Sequence[str], n_keys: int) -> AnyChart:
     """The pairs of the slices that are shown, with scores and texts."""
     keys = [f"of_{at}" for at in range(n_keys)]
-    pairs = _of_slices(alt.Chart(), columns, keys)
+    pairs = _pairs_of_slices(alt.Chart(), columns, keys)
     return _with_texts(_on_page(_with_scores(pairs, keys), keys), keys)
 
 
-def _of_slices(counts: Chart, columns: Sequence[str], keys: Sequence[str]) -> Chart:
+def _pairs_of_slices(counts: AnyChart, columns: Sequence[str], keys: Sequence[str]) -> AnyChart:
     """The pairs of the slices that the reader has chosen, of the chosen rows."""
     is_chosen = PAIR.model == param("model") if "model" in columns else param("true")
     by = {}
@@ -95,14 +95,14 @@ def _of_slices(counts: Chart, columns: Sequence[str], keys: Sequence[str]) -> Ch
     )
 
 
-def _with_scores(pairs: Chart, keys: Sequence[str]) -> Chart:
+def _with_scores(pairs: AnyChart, keys: Sequence[str]) -> AnyChart:
     """The pairs with `s`, `score` and `state` of their slice, without slices of few rows."""
     above = below = None
-    for name, (numerator, denominator) in _METRICS.items():
+    for name, (numerator, denominator) in _FRACTIONS.items():
         is_asked = param("metric") == name
         above = expr.if_(is_asked, numerator, above)
         below = expr.if_(is_asked, denominator, below)
-    is_of_positive = reduce(or_, (param("metric") == name for name in OF_POSITIVE))
+    is_of_positive = reduce(or_, (param("metric") == name for name in POSITIVE_METRICS))
     state = expr.if_(PAIR.most_gold < _s, ONE_PRED, ONE_GOLD)
     return (
         pairs.transform_calculate(
@@ -111,13 +111,16 @@ def _with_scores(pairs: Chart, keys: Sequence[str]) -> Chart:
         .transform_joinaggregate(t="sum(n)", groupby=[*keys, "gold"])
         .transform_joinaggregate(p="sum(n)", groupby=[*keys, "pred"])
         .transform_calculate(
-            **{f"label_{name}": expr.if_(PAIR.is_hit, term, 0) for name, term in _OF_LABELS.items()}
+            **{
+                f"label_{name}": expr.if_(PAIR.is_hit, term, 0)
+                for name, term in _LABEL_TERMS.items()
+            }
         )
         .transform_joinaggregate(
             s="sum(n)",
             c="sum(hits)",
             most_gold="max(t)",
-            **{name: f"sum(label_{name})" for name in _OF_LABELS},
+            **{name: f"sum(label_{name})" for name in _LABEL_TERMS},
             groupby=[*keys],
         )
         .transform_filter(_s >= expr.toNumber(param("least")))
@@ -130,26 +133,26 @@ def _with_scores(pairs: Chart, keys: Sequence[str]) -> Chart:
     )
 
 
-def _on_page(pairs: Chart, keys: Sequence[str]) -> Chart:
+def _on_page(pairs: AnyChart, keys: Sequence[str]) -> AnyChart:
     """The pairs of the slices on this page of the list, with the `line` of their slice."""
-    pages = expr.max(expr.ceil(PAIR.slices / LINES), 1)
-    first = (expr.clamp(expr.toNumber(param("page")), 1, pages) - 1) * LINES
-    last = expr.min(first + LINES, PAIR.slices)
+    pages = expr.max(expr.ceil(PAIR.slices / LINES_OF_PAGE), 1)
+    first = (expr.clamp(expr.toNumber(param("page")), 1, pages) - 1) * LINES_OF_PAGE
+    last = expr.min(first + LINES_OF_PAGE, PAIR.slices)
     return (
         pairs.transform_window(
             rank="dense_rank()", sort=[alt.SortField(name) for name in ("score", *keys)]
         )
         .transform_joinaggregate(slices="max(rank)")
-        .transform_filter((PAIR.rank > first) & (PAIR.rank <= first + LINES))
+        .transform_filter((PAIR.rank > first) & (PAIR.rank <= first + LINES_OF_PAGE))
         .transform_calculate(
             line=PAIR.rank - first,
-            lines=expr.min(LINES, PAIR.slices - first),
+            lines=expr.min(LINES_OF_PAGE, PAIR.slices - first),
             shown_of="Slices " + (first + 1) + " to " + last + " of " + PAIR.slices,
         )
     )
 
 
-def _with_texts(pairs: Chart, keys: Sequence[str]) -> Chart:
+def _with_texts(pairs: AnyChart, keys: Sequence[str]) -> AnyChart:
     """The pairs with the texts of their slice and of their labels."""
     texts = param("''")
     for at, name in enumerate(keys):

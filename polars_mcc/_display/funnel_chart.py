@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_number
-from polars_mcc._display import chart_style
+from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import Chart, alt
 from polars_mcc._display.table_and_to_numpy import COLOUR, GREY
 from polars_mcc._intervals.interval_methods import normal_critical
@@ -18,11 +18,11 @@ from polars_mcc._metrics import registry
 
 _LEVELS = {"99.8 %": normal_critical(0.998), "95 %": normal_critical(0.95)}
 """Limits, from the outer to the inner, each with its distance in standard errors."""
-_DASHES = [[1, 0], [4, 3]]
-_COLOURS = dict(zip(map("outside {}".format, _LEVELS), ("#D55E00", "#E69F00"), strict=True))
-_COLOURS |= {"within": COLOUR, "no interval": GREY}
-_STEPS = 60  # points of a limit: enough for a smooth line
-_PIXELS = 8  # between the outermost points and the frame
+_LIMIT_DASHES = [[1, 0], [4, 3]]
+_PLACE_COLOURS = dict(zip(map("outside {}".format, _LEVELS), ("#D55E00", "#E69F00"), strict=True))
+_PLACE_COLOURS |= {"within": COLOUR, "no interval": GREY}
+_POINTS_OF_LIMIT = 60  # points of a limit: enough for a smooth line
+_PADDING = 8  # between the outermost points and the frame
 
 
 def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None = None) -> Chart:
@@ -83,8 +83,8 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
         >>> chart = polars_mcc.plot.funnel(scores)
         >>> chart.save("funnel.svg")  # doctest: +SKIP
     """
-    total, slices = _scored(result, metric)
-    low, high = _range(slices["score"], metric)
+    total, slices = _total_and_slices(result, metric)
+    low, high = _range_of_metric(slices["score"], metric)
     check_number("overall", overall)
     if overall is not None and not (math.isfinite(overall) and low <= overall <= high):
         msg = f"overall={overall} is not a score of '{metric}': pass one from {low:g} to {high:g}"
@@ -92,26 +92,26 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
     sigma = _sigma(total, slices, metric)
     compared = slices.filter("is_compared") if total.is_empty() else total
     target = _mean(compared, pl.col("score")) if overall is None else float(overall)
-    limits = _limits(slices, target, sigma).with_columns(pl.col("limit").clip(low, high))
+    limits = _funnel_limits(slices, target, sigma).with_columns(pl.col("limit").clip(low, high))
     points = _placed(slices, target, sigma)
     counts = points["where"].value_counts(sort=False).sort("where", descending=True)
     numbers = ", ".join(f"{count} {where}" for where, count in counts.iter_rows())
-    title = chart_style.title_of(metric)
+    title = style.title_of(metric)
     description = (
         f"Funnel plot of {title} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
         f"Slices: {numbers}."
     )
-    layers = _layers(points, limits, target, title)
-    return chart_style.finished(layers, width=520, height=320, description=description)
+    layers = _funnel_layers(points, limits, target, title)
+    return style.layered_chart(layers, width=520, height=320, description=description)
 
 
-def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _total_and_slices(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The total, and the slices that have a score; an error if there is no slice.
 
     Added to the columns that every chart draws: `se`, and `is_compared`: whether a slice has a
     standard error or an interval.
     """
-    chart_style.check(result, "by()", "n", metric)
+    style.check_drawable(result, "by()", "n", metric)
     se, low = f"{metric}_se", f"{metric}_low"
     for column in (se, low):
         if column not in result.columns:
@@ -132,7 +132,7 @@ def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFra
     if scored.is_empty():
         msg = f"there is nothing to draw: '{metric}' is null in every row"
         raise ValueError(msg)
-    rows = chart_style.rows_to_draw(scored, "by()", metric).with_columns(
+    rows = style.rows_to_draw(scored, "by()", metric).with_columns(
         pl.col("score").cast(pl.Float64),
         scored[se].alias("se"),
         (scored[se].is_not_null() | scored[low].is_not_null()).alias("is_compared"),
@@ -144,7 +144,7 @@ def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFra
     return total, slices
 
 
-def _range(scores: pl.Series, metric: str) -> tuple[float, float]:
+def _range_of_metric(scores: pl.Series, metric: str) -> tuple[float, float]:
     """The range of the metric. No ends if a score is outside: the column is not that metric."""
     low = high = None
     with suppress(ValueError):  # The registry has no metric that is an expression.
@@ -155,8 +155,8 @@ def _range(scores: pl.Series, metric: str) -> tuple[float, float]:
 
 def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
     """σ from the total if the total has a standard error, otherwise from the slices."""
-    known = (rows.drop_nulls("se") for rows in (total, slices))
-    rows = next((rows for rows in known if not rows.is_empty()), None)
+    with_se = (rows.drop_nulls("se") for rows in (total, slices))
+    rows = next((rows for rows in with_se if not rows.is_empty()), None)
     if rows is None:
         msg = (
             f"'{metric}_se' is null in every row, so there are no limits: all scores are at an "
@@ -179,16 +179,18 @@ def _placed(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
     where: Any = pl.when(~pl.col("is_compared")).then(pl.lit("no interval"))
     for level, z in _LEVELS.items():
         where = where.when(apart > z * sigma).then(pl.lit(f"outside {level}"))
-    where = where.otherwise(pl.lit("within")).cast(pl.Enum([*reversed(_COLOURS)]))
+    where = where.otherwise(pl.lit("within")).cast(pl.Enum([*reversed(_PLACE_COLOURS)]))
     return slices.select("slice", "score", "n", where=where).sort("where", maintain_order=True)
 
 
-def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
+def _funnel_limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
     """Points of the four limits, from the least to the largest n, evenly spaced on a log scale."""
     n = pl.col("n").cast(pl.Float64).log()
     room = pl.when(n.min() == n.max()).then(math.log(2)).otherwise(0.0)  # A line needs two n.
     low, high = n.min() - room, n.max() + room
-    grid = slices.select(n=(low + (high - low) * pl.int_range(_STEPS + 1) / _STEPS).exp())
+    grid = slices.select(
+        n=(low + (high - low) * pl.int_range(_POINTS_OF_LIMIT + 1) / _POINTS_OF_LIMIT).exp()
+    )
     limits = [(level, sign * z) for level, z in _LEVELS.items() for sign in (1, -1)]
     return grid.join(pl.DataFrame(limits, ["level", "z"], orient="row"), how="cross").select(
         "n",
@@ -198,14 +200,14 @@ def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
     )
 
 
-def _layers(
+def _funnel_layers(
     points: pl.DataFrame, limits: pl.DataFrame, target: float, title: str
 ) -> list[alt.Chart]:
     """The overall score as a line, the limits, and the slices."""
-    n = chart_style.measured(alt.X, "n", "n").scale(type="log", nice=False, padding=_PIXELS)
-    score = chart_style.measured(alt.Y, "score", title)
-    shown = [name for name in _COLOURS if name != "no interval" or name in points["where"]]
-    colours = [_COLOURS[name] for name in shown]
+    n = style.number_axis(alt.X, "n", "n").scale(type="log", nice=False, padding=_PADDING)
+    score = style.number_axis(alt.Y, "score", title)
+    shown = [name for name in _PLACE_COLOURS if name != "no interval" or name in points["where"]]
+    colours = [_PLACE_COLOURS[name] for name in shown]
     where = alt.Color("where:N", title="slices").scale(domain=shown, range=colours)
     levels = alt.StrokeDash("level", title="limits", type="nominal")
     titles = {"slice:N": "slice", "score:Q": title, "n:Q": "n"}
@@ -218,9 +220,9 @@ def _layers(
         overall.encode(y=score),
         lines.encode(
             x=n,
-            y=chart_style.measured(alt.Y, "limit", title),
+            y=style.number_axis(alt.Y, "limit", title),
             detail=alt.Detail("is_upper", type="nominal"),
-            strokeDash=levels.scale(domain=[*_LEVELS], range=_DASHES),
+            strokeDash=levels.scale(domain=[*_LEVELS], range=_LIMIT_DASHES),
         ),
         dots.encode(x=n, y=score, color=where, tooltip=tooltip),
     ]

@@ -1,8 +1,8 @@
 """Collect a query while a progress bar shows how many rows of the log have been read.
 
 A separate query reads the log in Polars' batches. The rows of each batch are counted and passed
-on. A sink that counts rows would keep the scan in the plan of the query. But with a sink, Polars
-keeps all rows in memory until a query of several steps has asked for them.
+on. A sink that counts rows would be simpler, but Polars would then keep all rows in memory until
+the last step of the query has read them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LogQuery: TypeAlias = Callable[[pl.LazyFrame], Frame]
 """A function that queries a log. It may collect the result itself."""
 
-_PATIENCE = 0.5  # seconds before the bar appears
+_SECONDS_BEFORE_BAR = 0.5  # seconds before the bar appears
 
 
 def progress(log: Frame, query: LogQuery) -> pl.DataFrame:
@@ -182,7 +182,7 @@ class ProgressBar:
     def advance(self, rows: int) -> None:
         """Add to the number of rows read."""
         self._rows += rows
-        if time.monotonic() - self._starts > _PATIENCE:
+        if time.monotonic() - self._starts > _SECONDS_BEFORE_BAR:
             self._bars.start()  # Once it has started, this does nothing.
         self._bars.update(self._task, completed=self._of_pass[1], read=self.read)
 

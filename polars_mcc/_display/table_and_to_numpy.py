@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from polars_mcc._base.missing_package import missing
-from polars_mcc._base.slice_names import in_words
+from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text import as_text
 from polars_mcc._counts.sliced_log import COMPLETE, SAID, SET
 from polars_mcc._frame.columns import as_expr
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from great_tables import GT
 
-_WIDTH, _HEIGHT = 160, 16  # size of the picture of an interval, in pixels
-_FIRST = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
-_FIRST |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
+_PICTURE_WIDTH, _PICTURE_HEIGHT = 160, 16  # size of the picture of an interval, in pixels
+_FIRST_ADDED = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
+_FIRST_ADDED |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
 """The first column that a verb adds after the keys, and the columns that must follow it.
 
 Confusion matrices begin with `gold`, see `_is_added`."""
-_OF_CELLS = {"pred", "n", "share", "contribution", "loss", "n_null"}
+_CELL_COLUMNS = {"pred", "n", "share", "contribution", "loss", "n_null"}
 COLOUR, GREY = "#0072B2", "#767676"
 """Colours of marks, and of lines and text: legible on light and dark pages."""
 
@@ -78,7 +78,7 @@ def table(
     # great-tables reads some names as patterns. HTML hides the space before a name.
     patterns = (name for name in result.columns if pl.col(name).meta.has_multiple_outputs())
     plain = {name: f" {name}" for name in patterns}
-    keys = [plain.get(name, name) for name in keys_of(result)]
+    keys = [plain.get(name, name) for name in key_columns(result)]
     result = result.rename(plain)
     rows = with_texts(
         result, [name for name, dtype in result.schema.items() if not dtype.is_numeric()]
@@ -134,15 +134,15 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
     return array.reshape(-1, cells.width, cells.width) if before else array
 
 
-def keys_of(answer: pl.DataFrame) -> list[str]:
+def key_columns(answer: pl.DataFrame) -> list[str]:
     """The columns of a result that are keys: all before the first column that the verb adds."""
     names = answer.columns
     added = (at for at, _ in enumerate(names) if _is_added(answer, at))
-    hidden = {COMPLETE} if windows_of(answer) else set()
+    hidden = {COMPLETE} if window_keys(answer) else set()
     return [name for name in names[: next(added, None)] if name not in hidden]
 
 
-def windows_of(answer: pl.DataFrame) -> list[str]:
+def window_keys(answer: pl.DataFrame) -> list[str]:
     """The key that is the time of windows, if there is one."""
     pairs = zip(answer.columns, answer.columns[1:], strict=False)
     return [name for name, after in pairs if after == COMPLETE and is_time(answer.schema[name])]
@@ -153,8 +153,8 @@ def _is_added(answer: pl.DataFrame, at: int) -> bool:
     name, *after = answer.columns[at:]
     if name == "gold":
         labels = label_names(answer["gold"].unique(maintain_order=True))
-        return {*after} <= _OF_CELLS or after == [*labels, "n_null"]
-    return name in _FIRST and after[: len(_FIRST[name])] == _FIRST[name]
+        return {*after} <= _CELL_COLUMNS or after == [*labels, "n_null"]
+    return name in _FIRST_ADDED and after[: len(_FIRST_ADDED[name])] == _FIRST_ADDED[name]
 
 
 def is_time(dtype: pl.DataType) -> bool:
@@ -174,10 +174,10 @@ def slices_in_words(answer: pl.DataFrame, keys: Sequence[str]) -> pl.Expr:
     if [*keys[:2]] == [SAID, SET]:  # of the long form, or of `worst`
         return pl.col(SAID)
     texts = {key: as_text(as_expr(key), answer.schema[key]) for key in keys if key != SET}
-    return in_words(texts, pl.col(SET) if SET in keys else None)
+    return slice_name(texts, pl.col(SET) if SET in keys else None)
 
 
-def _shown(name: str, value: object, *, is_key: bool) -> str:
+def _cell_text(name: str, value: object, *, is_key: bool) -> str:
     """A value as text: rounded. A key has no thousands separators, as it may be a year."""
     if value is None:
         return "null" if is_key else "–"
@@ -192,11 +192,11 @@ def _shown(name: str, value: object, *, is_key: bool) -> str:
     return str(value)
 
 
-def texts_of(answer: pl.DataFrame) -> dict[str, list[str]]:
+def cell_texts(answer: pl.DataFrame) -> dict[str, list[str]]:
     """The cells of a result as text, by column."""
-    keys = keys_of(answer)
+    keys = key_columns(answer)
     return {
-        name: [_shown(name, value, is_key=name in keys) for value in answer[name].to_list()]
+        name: [_cell_text(name, value, is_key=name in keys) for value in answer[name].to_list()]
         for name in answer.columns
     }
 
@@ -206,16 +206,16 @@ def _pictures(result: pl.DataFrame, score: str) -> list[str]:
     ends = [name for name in (score, f"{score}_low", f"{score}_high") if name in result.columns]
     drawn = result[ends].select(pl.all().cast(pl.Float64).fill_nan(None))
     values: list[float] = pl.concat(drawn.get_columns()).drop_nulls().to_list() or [0.0]
-    least, most = min(values), max(values)
-    span = (most - least) or 1.0
-    middle = _HEIGHT / 2
+    least, largest = min(values), max(values)
+    span = (largest - least) or 1.0
+    middle = _PICTURE_HEIGHT / 2
 
     def x_of(value: float) -> float:
-        return round(4 + (value - least) / span * (_WIDTH - 8), 2)
+        return round(4 + (value - least) / span * (_PICTURE_WIDTH - 8), 2)
 
     def picture(value: float | None, low: float | None = None, high: float | None = None) -> str:
-        zero = x_of(min(max(0.0, least), most))
-        marks = f'<line x1="{zero}" x2="{zero}" y1="0" y2="{_HEIGHT}" stroke="{GREY}"/>'
+        zero = x_of(min(max(0.0, least), largest))
+        marks = f'<line x1="{zero}" x2="{zero}" y1="0" y2="{_PICTURE_HEIGHT}" stroke="{GREY}"/>'
         if low is not None and high is not None:
             marks += (
                 f'<line x1="{x_of(low)}" x2="{x_of(high)}" y1="{middle}" y2="{middle}" '
@@ -224,8 +224,8 @@ def _pictures(result: pl.DataFrame, score: str) -> list[str]:
         if value is not None:
             marks += f'<circle cx="{x_of(value)}" cy="{middle}" r="4" fill="{COLOUR}"/>'
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" '
-            f'height="{_HEIGHT}">{marks}</svg>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_PICTURE_WIDTH}" '
+            f'height="{_PICTURE_HEIGHT}">{marks}</svg>'
         )
 
     return [picture(*row) for row in drawn.iter_rows()]

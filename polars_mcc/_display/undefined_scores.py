@@ -10,50 +10,49 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 
-_AT_0 = {"mcc_normalized": 0.5, "fdr": 1.0, "for": 1.0}
+_VALUE_OF_0_0 = {"mcc_normalized": 0.5, "fdr": 1.0, "for": 1.0}
 """What stands for 0/0 by default, if it is not 0."""
 COLLAPSED, UNSCORED = "×", "○"
 """The marks of a chart: at the score of a collapsed slice, and apart from all scores."""
 
 
-def undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
-    """Whether a scored row has no score: it is null, NaN, or what stands for 0/0.
+def where_undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
+    """Whether a scored row has no score: it is null, NaN, or the value that stands for 0/0.
 
-    What stands for 0/0 has no interval, unless the row is `collapsed`. In an answer without
-    intervals it looks like a score. There, every 0 of MCC and its kin is meant, and no 0 of a rate.
+    That value has no interval, except in the rows of `where_collapsed`. Without intervals, it looks
+    like a score: then every 0 of MCC and its kin counts as 0/0, and no 0 of a rate.
     """
-    score, known = as_expr(metric).cast(pl.Float64), _known(metric)
-    at_0 = score == _AT_0.get(metric, 0.0)
-    if known is None or not known.undefined or known.given == "gold":
+    score, built_in = as_expr(metric).cast(pl.Float64), _built_in(metric)
+    at_0 = score == _VALUE_OF_0_0.get(metric, 0.0)
+    if built_in is None or not built_in.undefined or built_in.given == "gold":
         at_0 = pl.lit(value=False)
     elif _has_intervals(result, metric):
         at_0 &= as_expr(f"{metric}_low").is_null()
         if "n_clusters" in result.columns:  # One cluster has no interval.
             at_0 &= pl.col("n_clusters") > 1
-    elif not known.is_of_two:
+    elif not built_in.is_of_two:
         at_0 = pl.lit(value=False)
     no_score = score.is_null() | score.is_nan()
     return (no_score | at_0.fill_null(value=False)) & (pl.col("n") > 0)
 
 
-def collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
-    """Whether one class is predicted in a row of several gold classes.
+def where_collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
+    """Whether a slice of several gold classes has one predicted class.
 
-    Then MCC is 0/0, and what stands for it has an interval and no standard error. The interval of a
-    precision is its whole range. Without intervals, it may also be one gold class, or a score of 0:
-    all are meant.
+    Its MCC is 0/0, with an interval and without a standard error. The interval of a precision is
+    its whole range. Without intervals, slices of one gold class and scores of 0 count too.
     """
-    score, at_0 = as_expr(metric).cast(pl.Float64), _AT_0.get(metric, 0.0)
+    score, at_0 = as_expr(metric).cast(pl.Float64), _VALUE_OF_0_0.get(metric, 0.0)
     if not _has_intervals(result, metric):
-        return undefined(result, metric) & score.is_finite().fill_null(value=False)
-    known, se = _known(metric), f"{metric}_se"
-    if known is None or known.range is None:
+        return where_undefined(result, metric) & score.is_finite().fill_null(value=False)
+    built_in, se = _built_in(metric), f"{metric}_se"
+    if built_in is None or built_in.range is None:
         return pl.lit(value=False)
-    (least, largest), low, high = known.range.numbers, f"{metric}_low", f"{metric}_high"
+    (least, largest), low, high = built_in.range.numbers, f"{metric}_low", f"{metric}_high"
     is_collapsed = (score == at_0) & as_expr(low).is_not_null()
-    if known.given == "pred":
+    if built_in.given == "pred":
         is_collapsed &= (as_expr(low) == least) & (as_expr(high) == largest)
-    elif not known.is_of_two or least is None or least >= at_0:
+    elif not built_in.is_of_two or least is None or least >= at_0:
         return pl.lit(value=False)
     if se in result.columns:
         is_collapsed &= as_expr(se).is_null()
@@ -62,25 +61,27 @@ def collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
 
 def undefined_in_words(result: pl.DataFrame, metric: str, what: str) -> Iterator[tuple[str, str]]:
     """A mark and a sentence on the collapsed rows, and on the rows without a score."""
-    is_collapsed, at_0 = collapsed(result, metric), f"{_AT_0.get(metric, 0.0):g}"
+    is_collapsed, at_0 = where_collapsed(result, metric), f"{_VALUE_OF_0_0.get(metric, 0.0):g}"
     collapse = f"{metric} is {at_0}, or 0/0 (one class only),"
     if _has_intervals(result, metric):
-        known = _known(metric)
-        is_rate = known is not None and known.given == "pred"
+        built_in = _built_in(metric)
+        is_rate = built_in is not None and built_in.given == "pred"
         why = "the class is never predicted" if is_rate else "one class is predicted"
         collapse = f"{metric} is {at_0}, as {why},"
+    has_no_score = where_undefined(result, metric) & ~is_collapsed
     for mark, is_marked, how in (
         (COLLAPSED, is_collapsed, collapse),
-        (UNSCORED, undefined(result, metric) & ~is_collapsed, f"{metric} is 0/0 (one class only)"),
+        (UNSCORED, has_no_score, f"{metric} is 0/0 (one class only)"),
     ):
         if n := result.filter(is_marked).height:
             yield mark, f"{how} in {n:,} of {result.height:,} {what}"
 
 
-def _known(metric: str) -> Metric | None:
-    return next((known for known in registry.BUILT_IN_METRICS if known.name == metric), None)
+def _built_in(metric: str) -> Metric | None:
+    named = (built_in for built_in in registry.BUILT_IN_METRICS if built_in.name == metric)
+    return next(named, None)
 
 
 def _has_intervals(result: pl.DataFrame, metric: str) -> bool:
-    known = _known(metric)
-    return f"{metric}_low" in result.columns and (known is None or not known.no_interval)
+    built_in = _built_in(metric)
+    return f"{metric}_low" in result.columns and (built_in is None or not built_in.no_interval)

@@ -22,7 +22,7 @@ from polars_mcc._store.delta_table import Input
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_AT_ONCE = 32  # concurrent requests to an object storage
+_MAX_REQUESTS = 32  # concurrent requests to an object storage
 
 
 _SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss")
@@ -33,7 +33,7 @@ def is_in_bucket(path: str) -> bool:
     return path.split("://", 1)[0] in _SCHEMES and is_url(path)
 
 
-def before_pattern(path: str) -> str | None:
+def folder_of_glob(path: str) -> str | None:
     """The folder that all matches of a glob are in; None if the path is not a glob."""
     prefix, *pattern = re.split(r"(?=[*?\[])", path, maxsplit=1)
     if not pattern:
@@ -50,7 +50,7 @@ def looked_up(path: str, options: Options | None = None) -> Input | None:
             is_folder = stat.S_ISDIR(status.st_mode)
             return None if is_folder else Input(path, status.st_size, str(status.st_mtime_ns))
         bucket, key = _split(path)
-        with _opened(path, options) as store:
+        with _open_bucket(path, options) as store:
             return _input(bucket, store.head(key))
     return None
 
@@ -58,7 +58,7 @@ def looked_up(path: str, options: Options | None = None) -> Input | None:
 def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[str, Input]:
     """Look up many files, by path; missing ones are left out. Objects are looked up in parallel."""
     paths, look = [*paths], partial(looked_up, options=options)
-    with ThreadPoolExecutor(_AT_ONCE) as executor:
+    with ThreadPoolExecutor(_MAX_REQUESTS) as executor:
         seen = executor.map(look, paths) if any(map(is_url, paths)) else map(look, paths)
         return {file.path: file for file in seen if file is not None}
 
@@ -66,7 +66,7 @@ def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[
 def listing(url: str, options: Options | None = None) -> Iterator[Input]:
     """List all objects below a URL."""
     bucket, prefix = _split(url)
-    with _opened(url, options) as store:
+    with _open_bucket(url, options) as store:
         for chunk in store.list(prefix.rstrip("/") or None):
             yield from (_input(bucket, about) for about in chunk)
 
@@ -84,7 +84,7 @@ def _input(bucket: str, about: Any) -> Input:  # noqa: ANN401 - obstore's own
 
 
 # Settings of the connection. obstore takes them apart from the settings of the storage.
-_OF_CONNECTION = {
+_CONNECTION_SETTINGS = {
     *("allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_only"),
     *("pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "proxy_excludes"),
     *("read_timeout", "timeout", "user_agent"),
@@ -92,16 +92,16 @@ _OF_CONNECTION = {
 
 
 @contextmanager
-def _opened(url: str, options: Options | None) -> Iterator[ObjectStore]:
+def _open_bucket(url: str, options: Options | None) -> Iterator[ObjectStore]:
     """Open the bucket of a URL, and turn errors of obstore into OSErrors that name the URL."""
     try:
         obstore = importlib.import_module("obstore")
     except ModuleNotFoundError:
         raise missing(subject=f"'{url}'", package="obstore", extra="cloud") from None
     of_clouds = ("AWS_", "AZURE_", "GOOGLE_")
-    environment = (it for it in os.environ.items() if it[0].startswith(of_clouds))
+    environment = (item for item in os.environ.items() if item[0].startswith(of_clouds))
     try:
-        yield _store(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
+        yield _bucket(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
     except obstore.exceptions.BaseError as error:
         what = re.split(r"\n|: <\?xml", str(error), maxsplit=1)[0]
         msg = (
@@ -112,7 +112,7 @@ def _opened(url: str, options: Options | None) -> Iterator[ObjectStore]:
 
 
 @lru_cache(maxsize=32)
-def _store(
+def _bucket(
     bucket: str, options: frozenset[tuple[str, str]], environment: frozenset[tuple[str, str]]
 ) -> ObjectStore:
     """Open a bucket with settings as Polars takes them. Opened again if the environment changes."""
@@ -122,13 +122,13 @@ def _store(
     connection: dict[str, Any] = {}
     for name, value in options:
         plain = re.sub(r"^(aws|azure|google)_", "", name.lower())
-        if plain in _OF_CONNECTION:
+        if plain in _CONNECTION_SETTINGS:
             connection[plain] = value
         else:
             config[name.lower()] = value
     provider: dict[str, Any] = {}
-    given = {re.sub("^aws_", "", name.lower()) for name, _ in options | environment}
-    if bucket.startswith("s3") and given.isdisjoint(_TELL_WHO):
+    names = {re.sub("^aws_", "", name.lower()) for name, _ in options | environment}
+    if bucket.startswith("s3") and names.isdisjoint(_SETTINGS_OF_USER):
         with suppress(ImportError, ValueError):  # Else obstore asks the machine.
             from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
 
@@ -136,5 +136,5 @@ def _store(
     return from_url(bucket, config=config or None, client_options=connection or None, **provider)  # type: ignore[arg-type]
 
 
-_TELL_WHO = {"access_key_id", "skip_signature"}
+_SETTINGS_OF_USER = {"access_key_id", "skip_signature"}
 """Settings that name the user. With one of them, no AWS profile is looked up."""

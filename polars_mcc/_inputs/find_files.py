@@ -53,7 +53,7 @@ class FileSearch:
             below = (path for folder in folders for path in self._below(folder, _is_shown))
             return [*((folder, True) for folder in folders), *below]
         if glob.has_magic(last):
-            return [path for folder in folders for path in self._inside(folder, _is_like(last))]
+            return [path for folder in folders for path in self._inside(folder, _matcher(last))]
         paths = [_join(folder, last) for folder in folders]
         return [(path, True) for path in paths if _is_there(path)]
 
@@ -96,7 +96,7 @@ class FileSearch:
             is_folder = stat.S_ISDIR(entry.stat().st_mode)
         except OSError as error:
             if by_suffix(path) is None and not entry.name.startswith((".", "_")):
-                raise refused(path, error) from error  # It may have been a folder of logs.
+                raise named_error(path, error) from error  # It may have been a folder of logs.
             return False  # A log is an error when it is read.
         if is_folder:
             _check_no_loop(path)
@@ -104,7 +104,7 @@ class FileSearch:
         return is_folder
 
 
-def refused(path: str, error: OSError) -> OSError:
+def named_error(path: str, error: OSError) -> OSError:
     """An error that names a file or folder that the system cannot read, and says what to do."""
     if isinstance(error, FileNotFoundError) and Path(path).is_symlink():
         target = os.path.realpath(path)
@@ -153,7 +153,7 @@ def naming(path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:  # It already has a message.
             raise
-        raise refused(path, error) from error
+        raise named_error(path, error) from error
 
 
 def _check_no_loop(link: str) -> None:
@@ -170,7 +170,7 @@ def _is_there(path: str) -> bool:
     return False
 
 
-def _is_like(pattern: str) -> Callable[[str], bool]:
+def _matcher(pattern: str) -> Callable[[str], bool]:
     """A test whether a name matches a part of a glob."""
     matches = re.compile(fnmatch.translate(pattern)).match
     return lambda name: matches(name) is not None and (pattern[0] == "." or name[0] != ".")

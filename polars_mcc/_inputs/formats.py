@@ -25,16 +25,16 @@ import polars as pl
 
 from polars_mcc._base.missing_package import check_installed
 from polars_mcc._base.unstable_polars import parquet_files
-from polars_mcc._inputs.buckets_and_credentials import before_pattern, is_in_bucket, listing
+from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, is_in_bucket, listing
 from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url
-from polars_mcc._store.delta_table import Input, is_store, opened
+from polars_mcc._store.delta_table import Input, is_store, open_store
 
-_ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+_FEATURES_OF_PLAIN_FILES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """Features of a Delta table that allow reading its files one by one."""
 
-ScanParts: TypeAlias = Callable[[Sequence[str], str], pl.LazyFrame]
+ScanFiles: TypeAlias = Callable[[Sequence[str], str], pl.LazyFrame]
 """Scans some files of a table; the second argument names a column for the file of each row."""
-Parts: TypeAlias = tuple[Sequence[Input], ScanParts]
+TableFiles: TypeAlias = tuple[Sequence[Input], ScanFiles]
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class LogFormat:
     """Whether a folder is of this format. Then the files in it are not read as they are."""
     version: Callable[[str, Options | None], str] | None = None
     """A text that changes when a table changes, also if the table is made again."""
-    parts: Callable[[str, Options | None], Parts | None] | None = None
+    table_files: Callable[[str, Options | None], TableFiles | None] | None = None
     """The current files of a table; None if they cannot be read one by one."""
 
 
 def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyFrame:
-    return opened(folder, storage_options).scan()
+    return open_store(folder, storage_options).scan()
 
 
 def _is_store(folder: str, options: Options | None) -> bool:
@@ -65,15 +65,15 @@ def _is_store(folder: str, options: Options | None) -> bool:
 
 def is_delta(folder: str, options: Options | None = None) -> bool:
     """Whether a folder is a Delta table."""
-    return any(True for _ in _names(folder, "_delta_log", options))
+    return any(True for _ in _files_in(folder, "_delta_log", options))
 
 
 def is_iceberg(folder: str, options: Options | None = None) -> bool:
     """Whether a folder is an Iceberg table."""
-    return any(name.endswith(".metadata.json") for name in _names(folder, "metadata", options))
+    return any(name.endswith(".metadata.json") for name in _files_in(folder, "metadata", options))
 
 
-def _names(table: str, folder: str, options: Options | None) -> Iterator[str]:
+def _files_in(table: str, folder: str, options: Options | None) -> Iterator[str]:
     if is_url(table):
         yield from (file.path for file in listing(f"{table.rstrip('/')}/{folder}/", options))
     else:
@@ -88,16 +88,16 @@ def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFra
 
 def version_of_delta(table: str, options: Options | None) -> str:
     """The newest version number, and the id of the Delta table."""
-    now = _delta(table, options)
+    now = _delta_table(table, options)
     return f"{now.version()} {now.metadata().id}"
 
 
-def parts_of_delta(table: str, options: Options | None) -> Parts | None:
+def files_of_delta(table: str, options: Options | None) -> TableFiles | None:
     """The files of the newest Delta version; None if they cannot be read one by one."""
-    now = _delta(table, options)
+    now = _delta_table(table, options)
     features = {*(now.protocol().reader_features or ())}
     mapping = now.metadata().configuration.get("delta.columnMapping.mode", "none")
-    if not features <= _ALONE or mapping != "none":
+    if not features <= _FEATURES_OF_PLAIN_FILES or mapping != "none":
         return None
     schema, folders = pl.scan_delta(now).collect_schema(), now.metadata().partition_columns
     added = pl.DataFrame(now.get_add_actions()).select(
@@ -126,7 +126,7 @@ def parts_of_delta(table: str, options: Options | None) -> Parts | None:
     return files, scan
 
 
-def _delta(table: str, options: Options | None) -> Any:  # noqa: ANN401 - deltalake is optional
+def _delta_table(table: str, options: Options | None) -> Any:  # noqa: ANN401 - deltalake is optional
     check_installed("deltalake", subject="reading Delta tables", extra="store")
     from deltalake import DeltaTable  # noqa: PLC0415 - it is optional
 
@@ -142,12 +142,12 @@ def scan_iceberg(table: str, storage_options: Options | None = None) -> pl.LazyF
 
 def newest_metadata(table: str, options: Options | None) -> str:
     """The path of the Iceberg metadata file with the highest number: the version of the table."""
-    files = _names(table, "metadata", options)
-    newest = max((file for file in files if file.endswith(".metadata.json")), key=_number)
+    files = _files_in(table, "metadata", options)
+    newest = max((file for file in files if file.endswith(".metadata.json")), key=_version_of_file)
     return newest if is_url(newest) else str(Path(newest).resolve())
 
 
-def _number(file: str) -> int:
+def _version_of_file(file: str) -> int:
     return int("0" + re.sub(r"\D.*", "", file.rpartition("/")[2].removeprefix("v")))
 
 
@@ -165,21 +165,21 @@ def scan_csv(
     """
     options = as_dict(storage_options)
     if separator is None:
-        is_tsv = str(source).lower().endswith(_compressed(".tsv"))
+        is_tsv = str(source).lower().endswith(_with_compressed(".tsv"))
         separator = "\t" if is_tsv else _separator(source, options)
     return pl.scan_csv(
         source,
         separator=separator,
         schema_overrides=dict.fromkeys(text, pl.String()),
         null_values=[*null] or None,
-        infer_schema_length=_TYPED_BY,
+        infer_schema_length=_ROWS_FOR_DTYPES,
         storage_options=options,
     )
 
 
-_TYPED_BY = 10_000  # rows that tell the dtypes of CSV and NDJSON
+_ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
 
-_scan_ndjson = partial(pl.scan_ndjson, infer_schema_length=_TYPED_BY)
+_scan_ndjson = partial(pl.scan_ndjson, infer_schema_length=_ROWS_FOR_DTYPES)
 
 SEPARATORS = ",;\t|"  # the likeliest first
 
@@ -205,7 +205,7 @@ def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> 
     return "".join(text or "" for (text,) in line.collect().iter_rows())
 
 
-def _compressed(*suffixes: str) -> tuple[str, ...]:
+def _with_compressed(*suffixes: str) -> tuple[str, ...]:
     """Suffixes of files that Polars also reads compressed."""
     return tuple(f"{suffix}{end}" for suffix in suffixes for end in ("", ".gz", ".zst"))
 
@@ -217,11 +217,15 @@ PARQUET = LogFormat("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
 FORMATS = (
     PARQUET,
     LogFormat("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
-    LogFormat(NDJSON, _scan_ndjson, _compressed(".ndjson", ".jsonl"), b"{"),
-    LogFormat(CSV, scan_csv, _compressed(".csv", ".tsv")),
+    LogFormat(NDJSON, _scan_ndjson, _with_compressed(".ndjson", ".jsonl"), b"{"),
+    LogFormat(CSV, scan_csv, _with_compressed(".csv", ".tsv")),
     LogFormat(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),
     LogFormat(
-        "Delta", scan_delta, is_folder=is_delta, version=version_of_delta, parts=parts_of_delta
+        "Delta",
+        scan_delta,
+        is_folder=is_delta,
+        version=version_of_delta,
+        table_files=files_of_delta,
     ),
     LogFormat("Iceberg", scan_iceberg, is_folder=is_iceberg, version=newest_metadata),
 )
@@ -239,7 +243,7 @@ def format_of(path: str, options: Options | None) -> LogFormat | None:
     Without obstore, URLs are not listed: Polars expands them.
     """
     is_folder = is_in_bucket(path) if is_url(path) else Path(path).is_dir()
-    is_named = is_url(path) and (before_pattern(path) or by_suffix(path))
+    is_named = is_url(path) and (folder_of_glob(path) or by_suffix(path))
     if is_folder and not is_named:
         with suppress(ModuleNotFoundError):
             for log_format in FORMATS:

@@ -25,10 +25,10 @@ from polars_mcc._frame.missing_column import missing_column
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.sql_columns import TypedColumns, check_where, columns_in, where
+from polars_mcc._inputs.sql_columns import TypedColumns, check_condition, columns_in, filtered
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
-_COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
+_COLUMN_OPTIONS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
 
 
 @dataclass(frozen=True)
@@ -112,18 +112,18 @@ class TypedLog:
     @cached_property
     def _rows(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
-        rows = read_files.scan(self.inputs) if self.source is None else self.source
+        rows = read_files.scan_logs(self.inputs) if self.source is None else self.source
         for name in self.options.text or ():
             if name not in (schema := rows.collect_schema()):
                 raise missing_column(name, schema, "--text")
         if (condition := self.options.filter) is not None:
-            check_where(condition, rows.collect_schema())
-        return where(rows, condition)
+            check_condition(condition, rows.collect_schema())
+        return filtered(rows, condition)
 
     @cached_property
     def _typed(self) -> TypedColumns:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
-        of_log = {name: getattr(self.options, name) for name in _COLUMNS}
+        of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
         return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
 
     @property
@@ -161,11 +161,11 @@ class TypedLog:
     @cached_property
     def log(self) -> Described[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
-        columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMNS}
+        columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMN_OPTIONS}
         by_default = (None, defaults.GOLD, [defaults.PRED])
         columns |= {
-            name: known
-            for name, known in self.inputs.described.items()
+            name: column
+            for name, column in self.inputs.described.items()
             if getattr(self.options, name) in by_default
         }
         try:
@@ -190,7 +190,7 @@ class TypedLog:
             hint = "; if it is text because a word such as NA stands for no value, add --null NA"
             raise pl.exceptions.SchemaError(said(of_error(error), Words("", hint))) from error
         positive = self.options.positive
-        return log if positive is None else log(positive=as_label(log, "--positive", positive))
+        return log if positive is None else log(positive=typed_label(log, "--positive", positive))
 
     def collect(
         self, about: str, query: Callable[[pl.LazyFrame], Any], *, is_lazy: bool = True
@@ -202,7 +202,7 @@ class TypedLog:
         )
         of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
         read = [*self._typed.read, *by_default, *of_filter]
-        read_files.check_same(self.inputs, read)
+        read_files.check_same_dtypes(self.inputs, read)
         progress = progress_bar(self.inputs, condition, of_filter, about)
         with read_files.named_if_corrupt(self.inputs, read), heard() as sentences, progress as bar:
             rows = self._typed.rows
@@ -235,7 +235,7 @@ def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
     return None if value == "none" else value
 
 
-def as_label(log: Described[pl.LazyFrame], flag: str, text: str) -> object:
+def typed_label(log: Described[pl.LazyFrame], flag: str, text: str) -> object:
     """Convert typed text to a label, in the dtype of the labels."""
     dtype = log.roles.label_dtype
     label = from_text(text, dtype)

@@ -21,9 +21,9 @@ def is_url(path: str) -> bool:
 
 def partitions(path: str) -> list[str]:
     """The folders `name=value` of a path: hive partitions."""
-    return [part for part in path.split("/")[:-1] if "=" in part]
+    return [folder for folder in path.split("/")[:-1] if "=" in folder]
 
 
 def partition_columns(path: str) -> list[str]:
     """The names of the columns that the hive partitions of a path make."""
-    return [part.partition("=")[0] for part in partitions(path)]
+    return [folder.partition("=")[0] for folder in partitions(path)]

@@ -18,7 +18,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.unstable_polars import parquet_files
-from polars_mcc._inputs.buckets_and_credentials import before_pattern, listing, looked_up
+from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, listing, looked_up
 from polars_mcc._inputs.find_files import FileSearch, absolute, canonical, each_resolved, naming
 from polars_mcc._inputs.formats import CSV, NDJSON, PARQUET, STORE, LogFormat, by_suffix, format_of
 from polars_mcc._inputs.paths_and_settings import (
@@ -28,10 +28,10 @@ from polars_mcc._inputs.paths_and_settings import (
     partition_columns,
     partitions,
 )
-from polars_mcc._inputs.sql_columns import where
-from polars_mcc._inputs.standard_input import STDIN, piped, reading
-from polars_mcc._store.delta_table import Input, opened
-from polars_mcc._store.stored_columns import as_described
+from polars_mcc._inputs.sql_columns import filtered
+from polars_mcc._inputs.standard_input import STDIN, format_of_pipe, naming_unreadable
+from polars_mcc._store.delta_table import Input, open_store
+from polars_mcc._store.stored_columns import log_options_of
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Logs:
         return {file: self._schema(file) for file in self.files if not is_url(file)}
 
     def _schema(self, file: str) -> pl.Schema:
-        with reading(file, self.format.name):
+        with naming_unreadable(file, self.format.name):
             if self.format is not PARQUET:
                 return self.scan_one(file).collect_schema()
             options = as_dict(self.options)
@@ -80,38 +80,38 @@ class Logs:
     def read_as(
         self, text: Sequence[str] = (), null: Sequence[str] = (), separator: str | None = None
     ) -> Logs:
-        """The same files, if they are CSV: with columns of text, texts that are null, a separator.
+        """The same files, read with options of CSV: text columns, texts that are null, a separator.
 
         Raises:
-            ValueError: They are not CSV, and an option is given; the separator is no character.
+            ValueError: An option is given, and the files are not CSV; the separator is invalid.
         """
-        typed = None if separator is None else _one(separator)
-        given = {"text": (*text,), "null": (*null,), "separator": typed}
-        given = {name: value for name, value in given.items() if value}
-        if given and self.format.name != CSV:
-            msg = f"--{next(iter(given))} is for CSV files, but the log is {self.format.name}"
+        typed = None if separator is None else _one_character(separator)
+        options = {"text": (*text,), "null": (*null,), "separator": typed}
+        options = {name: value for name, value in options.items() if value}
+        if options and self.format.name != CSV:
+            msg = f"--{next(iter(options))} is for CSV files, but the log is {self.format.name}"
             raise ValueError(msg)
-        log_format = (
-            replace(self.format, scan=partial(self.format.scan, **given)) if given else self.format
-        )
-        return replace(self, format=log_format)
+        if not options:
+            return self
+        scan = partial(self.format.scan, **options)
+        return replace(self, format=replace(self.format, scan=scan))
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
-        """The description that a store of counts has of itself; empty for other logs."""
+        """The roles of columns that a store of counts has saved; empty for other logs."""
         if self.format.name != STORE:
             return {}
-        known = [as_described(opened(store, self.options).about) for store in self.files]
-        if any(about != known[0] for about in known):
+        of_each = [log_options_of(open_store(store, self.options).about) for store in self.files]
+        if any(options != of_each[0] for options in of_each):
             msg = "the stores have counts of different columns; score each store on its own"
             raise ValueError(msg)
-        return known[0]
+        return of_each[0]
 
     def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
         """The dtypes of the columns of folders, for all files that are in such folders."""
         named = {file: partition_columns(absolute(file)) for file in self.files if columns}
         files = [file for file, names in named.items() if names == [*columns]]
-        schema = scan(replace(self, files=files)).collect_schema() if files else pl.Schema()
+        schema = scan_logs(replace(self, files=files)).collect_schema() if files else pl.Schema()
         return pl.Schema({name: schema[name] for name in columns if name in schema})
 
     @cached_property
@@ -142,7 +142,7 @@ class Logs:
     def _below(self, file: str) -> str:
         """The path of a file below the folder or glob that the user named."""
         path = absolute(file)
-        roots = (f"{absolute(root(typed)).rstrip('/')}/" for typed in self.typed)
+        roots = (f"{absolute(root_of_path(typed)).rstrip('/')}/" for typed in self.typed)
         lengths = (len(above) for above in roots if path.startswith(above))
         return path[min(lengths, default=len(path)) :]
 
@@ -151,13 +151,13 @@ class Logs:
         return set.intersection(*({*partition_columns(path)} for path in paths))
 
 
-def root(path: str) -> str:
+def root_of_path(path: str) -> str:
     """A path, or the folder that all matches of a glob are in."""
     is_named = os.path.exists(path)  # noqa: PTH110 - it may be a URL
-    return path if is_named else before_pattern(path) or path
+    return path if is_named else folder_of_glob(path) or path
 
 
-def _one(separator: str) -> str:
+def _one_character(separator: str) -> str:
     r"""A separator as it is typed; \\t and tab are a tab."""
     character = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
     if len(character.encode()) != 1:
@@ -166,13 +166,13 @@ def _one(separator: str) -> str:
     return character
 
 
-def find(
+def find_logs(
     paths: Sequence[str], options: Options | None = None, *, may_be_gone: bool = False
 ) -> Logs:
     """Find the files of paths, globs and folders, each file once.
 
     A path has matches: itself, or those of a glob. A match is a file, a table, or a folder, of
-    which `_inside` takes the files of one format. All files must be of one format.
+    which `_logs_in_folder` takes the files of one format. All files must be of one format.
 
     Links to folders are followed; a loop of links, or a folder that cannot be read, is an error.
     Globs and folders in object storage are listed here; without obstore, Polars expands them.
@@ -185,7 +185,7 @@ def find(
         if list(paths) != [STDIN]:
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
-        return Logs(paths, _each_once(paths), [STDIN], piped())
+        return Logs(paths, _real_path_of_each(paths), [STDIN], format_of_pipe())
     local, formats = FileSearch(), dict[str, LogFormat]()
     hidden, listed = list[str](), dict[str, Input]()
     paths = [path.removeprefix("file://") for path in paths]
@@ -198,7 +198,7 @@ def find(
             if log_format is None:
                 objects = _objects(match, options) if is_url(match) else {}
                 listed |= objects
-                logs, hidden_here = _inside(
+                logs, hidden_here = _logs_in_folder(
                     match, [*objects] if is_url(match) else local.files(match)
                 )
                 hidden += hidden_here
@@ -208,22 +208,22 @@ def find(
             is_found |= bool(logs)
         if not is_found:
             raise _nothing_at(path)
-    format_of_all = _the_one(formats)
-    _check_names(file for file, log_format in formats.items() if log_format.is_folder is None)
-    real, links = _each_once(formats), sorted(local.links)
-    rest = [*_each_once(hidden)]
-    return Logs(paths, real, [*real], format_of_all, rest, options, listed, links)
+    common_format = _format_of_all(formats)
+    _check_files(file for file, log_format in formats.items() if log_format.is_folder is None)
+    real, links = _real_path_of_each(formats), sorted(local.links)
+    rest = [*_real_path_of_each(hidden)]
+    return Logs(paths, real, [*real], common_format, rest, options, listed, links)
 
 
-def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFormat], list[str]]:
+def _logs_in_folder(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFormat], list[str]]:
     """The logs of a folder, all of one format; and hidden files that may be logs.
 
     Hidden files, and files that are known to be no logs, are passed over. Any other file may be a
     log, so it is an error: a folder is read whole or not at all.
     """
-    is_there = is_url(folder)
-    root = (before_pattern(folder) or folder).rstrip("/") if is_there else os.path.normpath(folder)
-    inside = {path: path.removeprefix("" if root == os.curdir else root) for path in paths}
+    above = folder_of_glob(folder) or folder if is_url(folder) else os.path.normpath(folder)
+    root = "" if above == os.curdir else above.rstrip("/")
+    inside = {path: path.removeprefix(root) for path in paths}
     hidden = [path for path in paths if any(map(_is_hidden, inside[path].split("/")))]
     passed = {*hidden, *filter(_is_no_log, paths)}
     files = [path for path in paths if path not in passed]
@@ -266,7 +266,7 @@ def _nothing_at(path: str) -> FileNotFoundError:
     return FileNotFoundError(f"{what} '{path}';{hint} a log is {log}")
 
 
-def _the_one(formats: Mapping[str, LogFormat]) -> LogFormat:
+def _format_of_all(formats: Mapping[str, LogFormat]) -> LogFormat:
     """The format that all files have."""
     by_name = {log_format.name: log_format for log_format in formats.values()}
     if len(by_name) > 1:
@@ -276,7 +276,7 @@ def _the_one(formats: Mapping[str, LogFormat]) -> LogFormat:
     return next(iter(by_name.values()), PARQUET)
 
 
-def scan(
+def scan_logs(
     logs: Logs, paths: str | None = None, hive_schema: pl.Schema | None = None
 ) -> pl.LazyFrame:
     """Scan files of one format as one log.
@@ -288,7 +288,7 @@ def scan(
     if logs.format is not PARQUET:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
     unlisted = [file for file in logs.files if is_url(file) and file not in logs.listed]
-    is_expanded = any(file.endswith("/") or before_pattern(file) for file in unlisted)
+    is_expanded = any(file.endswith("/") or folder_of_glob(file) for file in unlisted)
     scanned = partial(
         parquet_files,
         [*map(absolute, logs.files)],
@@ -310,7 +310,7 @@ def scan(
     return pl.concat([rows.drop(logs.not_from_folders), own], how="horizontal")
 
 
-def check_same(logs: Logs, columns: Iterable[str]) -> None:
+def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
     """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
     for column in dict.fromkeys(columns):
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
@@ -355,7 +355,7 @@ def rows_of_files(
     is_told = condition is None or logs.partitions.issuperset(columns)
     if logs.format.name not in {"Parquet", "IPC"} or is_remote or not is_told:
         return [None] * len(logs.files)
-    kept = [where(scan(replace(logs, files=[file])), condition) for file in logs.files]
+    kept = [filtered(scan_logs(replace(logs, files=[file])), condition) for file in logs.files]
     return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
 
 
@@ -366,8 +366,8 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
         yield
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
         for file in logs.files:
-            rows = scan(replace(logs, files=[file]))
-            with reading(file, logs.format.name):
+            rows = scan_logs(replace(logs, files=[file]))
+            with naming_unreadable(file, logs.format.name):
                 rows.select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
         raise
 
@@ -376,7 +376,7 @@ def _objects(url: str, options: Options | None) -> dict[str, Input]:
     """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
     if by_suffix(url) is not None and (named := looked_up(url, options)) is not None:
         return {named.path: named}
-    folder = before_pattern(url)
+    folder = folder_of_glob(url)
     if folder is None:
         return {entry.path: entry for entry in listing(url, options)}
     is_match = re.compile(_as_regex(url)).fullmatch
@@ -392,7 +392,7 @@ def _as_regex(pattern: str) -> str:
     return "".join(of_parts.get(part, text) for part, text in zip(parts, texts, strict=True))
 
 
-def _check_names(files: Iterable[str]) -> None:
+def _check_files(files: Iterable[str]) -> None:
     """Raise a ValueError if files are part of a Delta table, or if a name is not UTF-8."""
     folders: dict[str, None] = {}
     for file in files:
@@ -411,7 +411,7 @@ def _check_names(files: Iterable[str]) -> None:
             raise ValueError(msg)
 
 
-def _each_once(files: Collection[str]) -> dict[str, str]:
+def _real_path_of_each(files: Collection[str]) -> dict[str, str]:
     """One name of each file, its real path if this is one of the names; by name, the real path.
 
     The same file in another partition is another log: it has another value of the partition.

@@ -9,56 +9,56 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._base.message_parts import in_shell, option, quoted
+from polars_mcc._base.values_as_text import rows_in_words
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.find_files import absolute
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.paths_and_settings import partitions
-from polars_mcc._worst.failures_in_words import rows_in_words
 
-_TEXT = "polars_mcc:text of "
-_NOTHING = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null")  # in any case
+_TEXT_PREFIX = "polars_mcc:text of "
+_WORDS_FOR_MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null")  # in any case
 
 
-def spellings(log: TypedLog) -> Iterator[str]:
+def spelling_warnings(log: TypedLog) -> Iterator[str]:
     """Sentences on labels and keys that a CSV file spells otherwise. The file is read again."""
     if log.inputs.partitions:
-        yield from _of_folders(log)
+        yield from _spellings_of_folders(log)
     if log.inputs.format.name != CSV:
         return
-    schema = read_files.scan(log.inputs).collect_schema()
-    labels, *other_groups = ([*_names(group, schema)] for group in log.compared_columns)
+    schema = read_files.scan_logs(log.inputs).collect_schema()
+    labels, *other_groups = ([*_plain_columns(group, schema)] for group in log.compared_columns)
     of_values = [labels, *other_groups]
     if any(schema[name] == pl.Boolean for name in labels):
         of_values = other_groups  # Beside Booleans, 01 is 1, and text is refused.
     numbers = [[name for name in group if schema[name].is_numeric()] for group in of_values]
     numbers = [group for group in numbers if group]
     texts = [name for name in labels if schema[name] == pl.String]
-    rows = _with_texts(log, schema, {*itertools.chain(*numbers)})
-    spelled = [_spelled(rows, group, schema) for group in numbers]
-    collected = pl.collect_all([*spelled, *(_nothing(rows, name) for name in texts)])
+    rows = _rows_with_texts(log, schema, {*itertools.chain(*numbers)})
+    spelled = [_spellings_of_numbers(rows, group, schema) for group in numbers]
+    collected = pl.collect_all([*spelled, *(_missing_labels(rows, name) for name in texts)])
     for group, several in zip(numbers, collected, strict=False):
         if several.height:
             spelling, number = several.row(0)
             and_more = f" (and {several.height - 1:,} more)" if several.height > 1 else ""
             yield (
                 f"{quoted(group)}: read as {schema[group[0]]}, which spells {quoted(spelling)} as "
-                f"{number}{and_more}; to keep the text, add {_options('text', group)}"
+                f"{number}{and_more}; to keep the text, add {_typed_options('text', group)}"
             )
     for name, words in zip(texts, collected[len(numbers) :], strict=True):
         if words.height:
             counted = (f"'{word}' in {rows_in_words(n)}" for word, n in words.iter_rows())
             yield (
                 f"'{name}' has the label {' and '.join(counted)}, a class like others; if it means "
-                f"that there is no label, add {_options('null', words['label'])}"
+                f"that there is no label, add {_typed_options('null', words['label'])}"
             )
 
 
-def _of_folders(log: TypedLog) -> Iterator[str]:
+def _spellings_of_folders(log: TypedLog) -> Iterator[str]:
     """Sentences on folders `name=value` whose values are one number of several spellings."""
-    schema = read_files.scan(log.inputs).collect_schema()
-    names = itertools.chain(*(_names(group, schema) for group in log.compared_columns))
+    schema = read_files.scan_logs(log.inputs).collect_schema()
+    names = itertools.chain(*(_plain_columns(group, schema) for group in log.compared_columns))
     parts = {part for file in log.inputs.files for part in partitions(absolute(file))}
     for name in dict.fromkeys(names):
         if name in log.inputs.partitions and schema[name].is_numeric():
@@ -75,11 +75,11 @@ def _of_folders(log: TypedLog) -> Iterator[str]:
                     )
 
 
-def _options(name: str, values: Iterable[str]) -> str:
+def _typed_options(name: str, values: Iterable[str]) -> str:
     return in_shell(option(name, [*values]))
 
 
-def _names(columns: list[IntoColumn], schema: pl.Schema) -> Iterator[str]:
+def _plain_columns(columns: list[IntoColumn], schema: pl.Schema) -> Iterator[str]:
     """The columns of the file that are used as they are, perhaps as text or with another name."""
     for column in columns:
         plain = column if isinstance(column, str) else column.meta.undo_aliases()
@@ -101,20 +101,20 @@ def _read_by(sql: str) -> str:
     return next((col.meta.output_name() for col in same), "")
 
 
-def _with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyFrame:
+def _rows_with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyFrame:
     """The rows that are scored, with the text of each number beside it."""
     text = [*(log.options.text or ()), *numbers]
     as_text = replace(log, options=replace(log.options, text=text))
     columns = {name: as_expr(name) for name in numbers}
-    texts = {_TEXT + name: column for name, column in columns.items()}
+    texts = {_TEXT_PREFIX + name: column for name, column in columns.items()}
     read = {name: column.cast(schema[name], strict=False) for name, column in columns.items()}
-    rows = read_files.scan(as_text.inputs).with_columns(**texts).with_columns(**read)
+    rows = read_files.scan_logs(as_text.inputs).with_columns(**texts).with_columns(**read)
     return replace(as_text, source=rows).rows
 
 
-def _spelled(rows: pl.LazyFrame, names: list[str], schema: pl.Schema) -> pl.LazyFrame:
+def _spellings_of_numbers(rows: pl.LazyFrame, names: list[str], schema: pl.Schema) -> pl.LazyFrame:
     """The texts of each number that has several, or for integers one with zeros before it."""
-    each = (rows.select(number=as_expr(name), text=as_expr(_TEXT + name)) for name in names)
+    each = (rows.select(number=as_expr(name), text=as_expr(_TEXT_PREFIX + name)) for name in names)
     pairs = pl.concat(each, how="vertical_relaxed")
     is_integer = schema[names[0]].is_integer()
     if is_integer:
@@ -124,8 +124,8 @@ def _spelled(rows: pl.LazyFrame, names: list[str], schema: pl.Schema) -> pl.Lazy
     return several.sort("number").select("text", "number")
 
 
-def _nothing(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
+def _missing_labels(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
     """The labels of a column that may mean that there is no label, and their rows."""
     label = as_expr(name)
-    words = rows.filter(label.str.strip_chars().str.to_lowercase().is_in(_NOTHING))
+    words = rows.filter(label.str.strip_chars().str.to_lowercase().is_in(_WORDS_FOR_MISSING))
     return words.group_by(label=label).agg(pl.len()).sort("label")

@@ -46,7 +46,7 @@ class TypedColumns:
             texts = [typed] if isinstance(typed, str) else typed or ()
             listed = [self._column(flag, text) for text in texts]
             self.columns[name] = listed[0] if len(listed) == 1 else listed or None
-        self.rows = _beside(log, sorted(self.computed))
+        self.rows = _with_computed(log, sorted(self.computed))
         """The rows of the log, with the computed columns."""
 
     def _column(self, option: str, text: str) -> IntoColumn:
@@ -64,7 +64,7 @@ class TypedColumns:
         is_several = "(" not in text and "," in text
         hint = f"repeat {option} for several columns: {option} a {option} b" if is_several else ""
         what = f"{option} {text!r} is neither a column nor SQL"
-        _check(lambda rows, sql: _beside(rows, [sql]), schema, text, what, hint)
+        _check_sql(lambda rows, sql: _with_computed(rows, [sql]), schema, text, what, hint)
         self.read.update(columns_in(text, schema))
         self.computed.add(text)
         return text
@@ -102,12 +102,12 @@ class TypedColumns:
         return self._column("--by", value)
 
 
-def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
+def _with_computed(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
     if not computed:
         return rows
-    named = ((_one(sql), sql.replace('"', '""')) for sql in computed)
+    named = ((_one_expression(sql), sql.replace('"', '""')) for sql in computed)
     columns = ", ".join(f'{expression} AS "{name}"' for expression, name in named)
-    return by_sql(rows, f"SELECT *, {columns} FROM self")  # noqa: S608 - see `_one`
+    return by_sql(rows, f"SELECT *, {columns} FROM self")  # noqa: S608 - see `_one_expression`
 
 
 def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
@@ -142,16 +142,16 @@ def check_row_by_row(sql: str) -> None:
         raise ValueError(msg)
 
 
-def where(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
+def filtered(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
     """The rows where a condition in SQL is true."""
     if condition is None:
         return rows
-    return by_sql(rows, f"SELECT * FROM self WHERE {_one(condition)}")  # noqa: S608 - see `_one`
+    return by_sql(rows, f"SELECT * FROM self WHERE {_one_expression(condition)}")  # noqa: S608 - see `_one_expression`
 
 
 # A query begins with one of these words, so a subquery does after its parenthesis. Before an
 # operator the word is a column: no table is called so. `$` begins a parameter or a string.
-_NO_PART = re.compile(
+_START_OF_QUERY = re.compile(
     r"""(?:^|\()\s*(?:(?:select|with)\b|values?\s*(?:row\s*)?\(|
     (?:from|table)\b(?=\s*[\w"'`(])(?!\s*(?:in|between|is|not|i?like|and|or)\b))|
     --|/\*|(?<!\w)\$""",
@@ -159,14 +159,14 @@ _NO_PART = re.compile(
 )
 
 
-def _one(sql: str) -> str:
+def _one_expression(sql: str) -> str:
     """SQL in parentheses; an SQLInterfaceError if it is not one expression of the log's columns.
 
     Polars parses it as one expression, so that it cannot leave the parentheses. It would read the
     files of a subquery while it parses. So each beginning of a subquery or a comment becomes `;`:
     a character in a quoted text, an error elsewhere.
     """
-    parsed = _NO_PART.sub(";", sql)
+    parsed = _START_OF_QUERY.sub(";", sql)
     # DATE_TRUNC needs the dtype of the column. The query itself knows it.
     parsed = re.sub("date_trunc", "coalesce", parsed, flags=re.IGNORECASE)
     try:
@@ -179,25 +179,25 @@ def _one(sql: str) -> str:
     return f"({sql})"
 
 
-def check_where(condition: str, schema: pl.Schema) -> None:
+def check_condition(condition: str, schema: pl.Schema) -> None:
     """Raise an error unless rows of a schema can be filtered by a condition."""
-    _check(where, schema, condition, f"filter {condition!r} is not SQL")
+    _check_sql(filtered, schema, condition, f"filter {condition!r} is not SQL")
 
 
-def _check(query: UseOfSql, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:
+def _check_sql(query: UseOfSql, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:
     """Raise an error that says `what` is wrong, unless a query accepts rows of this schema."""
     # To run it on thousands of columns takes half a second. A name may be a pattern to Polars.
     read = {name: schema[name] for name in columns_in(sql, schema)}
     has_pattern = any(name.startswith(("^", "*")) for name in schema)
-    if has_pattern or not read or _failure(query, read, sql) is not None:
+    if has_pattern or not read or _sql_error(query, read, sql) is not None:
         read = dict(schema)
-    error = _failure(query, read, sql) or _of_text(query, read, sql)
+    error = _sql_error(query, read, sql) or _error_of_text(query, read, sql)
     if error is not None:
-        why = hint or _why(error, query, schema, sql)
+        why = hint or _advice(error, query, schema, sql)
         raise type(error)(f"{what} that Polars accepts: {why}")  # noqa: EM102, TRY003 - of any class
 
 
-def _failure(
+def _sql_error(
     query: UseOfSql, schema: Mapping[str, pl.DataType], sql: str
 ) -> pl.exceptions.PolarsError | None:
     """The error of SQL on one row of nulls: of the SQL, or of the dtypes. No data are read."""
@@ -208,18 +208,18 @@ def _failure(
     return None
 
 
-_LIST = re.compile(r"\bIN\s*\([^()]*\)", re.IGNORECASE)
-_ITEM = re.compile(r"(?<=[(,])(\s*[-+]?\d+\s*)(?=[,)])")
+_IN_LIST = re.compile(r"\bIN\s*\([^()]*\)", re.IGNORECASE)
+_INTEGER_IN_LIST = re.compile(r"(?<=[(,])(\s*[-+]?\d+\s*)(?=[,)])")
 _DECIMAL = re.compile(rf"{_QUOTED.pattern}|(?<![\w.])(\d+\.\d*|\.\d+|\d{{19,}})(?![\w.])")
 
 
 def _with_floats(sql: str) -> str:
     """SQL with floats for its decimal numbers, and for the integers of IN."""
-    sql = _LIST.sub(lambda items: _ITEM.sub(r"\1.0", items[0]), sql)
+    sql = _IN_LIST.sub(lambda items: _INTEGER_IN_LIST.sub(r"\1.0", items[0]), sql)
     return _DECIMAL.sub(lambda number: f"{number[1]}e0" if number[1] else number[0], sql)
 
 
-def _of_text(
+def _error_of_text(
     query: UseOfSql, schema: Mapping[str, pl.DataType], sql: str
 ) -> pl.exceptions.PolarsError | None:
     """The error of SQL that compares text with a number.
@@ -230,26 +230,26 @@ def _of_text(
     floats = {
         name: pl.Float64() if dtype == pl.Decimal else dtype for name, dtype in schema.items()
     }
-    error = _failure(query, floats, _with_floats(sql))
+    error = _sql_error(query, floats, _with_floats(sql))
     is_of_text = error is not None and re.search(r"\bstring\b", str(error), re.IGNORECASE)
     return error if is_of_text else None
 
 
-_READ = re.compile(r'(?:column |col\()"([^"]*)"')
-_OF_NAMES = (pl.exceptions.ColumnNotFoundError, pl.exceptions.SQLInterfaceError)
+_COLUMN_IN_ERROR = re.compile(r'(?:column |col\()"([^"]*)"')
+_ERRORS_OF_NAMES = (pl.exceptions.ColumnNotFoundError, pl.exceptions.SQLInterfaceError)
 
 
-def _why(error: pl.exceptions.PolarsError, query: UseOfSql, schema: pl.Schema, sql: str) -> str:
+def _advice(error: pl.exceptions.PolarsError, query: UseOfSql, schema: pl.Schema, sql: str) -> str:
     """Why Polars refuses SQL, with the way out: the nearest column, or another dtype of text."""
     message = str(error)
-    missing = [name for name in _READ.findall(message) if name not in schema]
-    if missing and isinstance(error, _OF_NAMES):
+    missing = [name for name in _COLUMN_IN_ERROR.findall(message) if name not in schema]
+    if missing and isinstance(error, _ERRORS_OF_NAMES):
         return no_column(missing[0], schema)
     is_time = ".dt." in message or "date/datetime" in message
     dtype = pl.Datetime() if is_time else pl.Float64()
     for name in columns_in(sql, schema):
         as_other = {**schema, name: dtype}
-        if schema[name] != pl.String or _failure(query, as_other, _with_floats(sql)) is not None:
+        if schema[name] != pl.String or _sql_error(query, as_other, _with_floats(sql)) is not None:
             continue
         if is_time:
             return f"'{name}' is text, not a time; convert it, as in {as_sql(name)}::TIMESTAMP"

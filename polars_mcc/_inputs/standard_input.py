@@ -15,13 +15,13 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._inputs.find_files import refused
+from polars_mcc._inputs.find_files import named_error
 from polars_mcc._inputs.formats import FORMATS, NDJSON, PARQUET, LogFormat, by_suffix, first_line
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 
 
-def piped() -> LogFormat:
+def format_of_pipe() -> LogFormat:
     """The format of a log from a pipe. The log is read once; its first bytes tell its format."""
     data = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
     if data.startswith(b"\xff\xff\xff\xff"):
@@ -44,13 +44,13 @@ _NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)
 
 
 @contextmanager
-def reading(file: str, format_name: str) -> Iterator[None]:
+def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
     """Turn errors of the system and of Polars into errors that name the file."""
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         if isinstance(error, OSError) and file != STDIN:
-            raise refused(file, error) from error
+            raise named_error(file, error) from error
         first = str(error).split("\n", 1)[0]
         way_out = "leave it out, or write it again"
         if failed := _NOT_PARSED.match(first):

@@ -19,7 +19,7 @@ from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._intervals.count_arrays import floats, of_arrays
 from polars_mcc._intervals.interval_methods import normal
 
-MAX_SLICES = 50  # slices of a key, at most: each pair of them is compared
+MAX_SLICES_OF_GAPS = 50  # slices of a key, at most: each pair of them is compared
 _RATE = Scale(1, 0.0, 1.0)
 
 
@@ -43,7 +43,7 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
         rate=(support - hits) / support,
     )
     of_key = [*models, "key", "gold", "pred"]
-    rates = rates.filter(pl.len().over(of_key) <= MAX_SLICES)
+    rates = rates.filter(pl.len().over(of_key) <= MAX_SLICES_OF_GAPS)
     above, below = pl.col("rate"), pl.col("rate_to")
     pairs = rates.join(rates, on=of_key, suffix="_to", nulls_equal=True).filter(above > below)
     sides = (floats(pairs[name]) for name in ("rate_to", "n_to", "rate", "n"))

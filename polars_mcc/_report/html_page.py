@@ -21,11 +21,17 @@ import polars as pl
 
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
-from polars_mcc._display.explorer_chart import Explorer, cells_within, explore, keys_in, metrics_of
-from polars_mcc._display.table_and_to_numpy import texts_of
+from polars_mcc._display.explorer_chart import (
+    Explorer,
+    cells_within,
+    explorer_of,
+    keys_in,
+    metrics_of,
+)
+from polars_mcc._display.table_and_to_numpy import cell_texts
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing
-from polars_mcc._report.summary import Report, Sentence, picture, tiles
+from polars_mcc._report.summary import Report, Sentence, overview_chart, tiles
 
 ALTAIR: str = alt.__version__
 _AND = " and "  # between the keys of a slice
@@ -33,10 +39,10 @@ _AND = " and "  # between the keys of a slice
 
 @contextmanager
 def libraries() -> Iterator[Callable[[], str]]:
-    """Bundle the libraries that draw the charts; the function waits for their script.
+    """Start to bundle the libraries of the charts; the function waits for their script.
 
-    This takes longer than the answers, and blocks Python. So a process of its own does it, for the
-    first page; the script stays in memory for the next ones.
+    This takes longer than the answers, and blocks Python. So a process of its own does it. Later
+    pages take the script from memory.
     """
     version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
     if version in _bundled:
@@ -69,9 +75,9 @@ sys.stdout.write(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]))
 def page(report: Report, script: Callable[[], str]) -> str:
     """Write a report as HTML. Text is escaped, and a policy lets only the page's own scripts run.
 
-    The `script` draws.
+    `script` returns the libraries that draw the charts.
     """
-    answers, pictures = report.answers, picture(report.answers)
+    answers, pictures = report.answers, overview_chart(report.answers)
     of_sections = ((*section.drawings, *section.on_demand) for section in report.sections)
     drawings = [*pictures, *chain(*of_sections)]
     # Altair would check each part of a chart against the schema, and again each copy of it.
@@ -100,7 +106,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
         sections=report.sections,
         anchors={section.id: f"section-{at}" for at, section in enumerate(report.sections)},
         spec_of={drawing: at for at, drawing in enumerate(drawings)},
-        table=_table,
+        table=_html_table,
         explorer=None if chart is None else len(specs) - 1,
         notes=notes,
         made=report.made,
@@ -145,13 +151,13 @@ def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
         return
     axis = {"domain": [min(ends), max(ends)], "nice": True, "zero": False}
     for spec in specs:
-        for layer in _layers(spec):
+        for layer in _layers_of(spec):
             encoding = layer["encoding"].get(channel, {})
             if encoding.get("field") in {"score", "low", "zero"}:
                 encoding["scale"] = axis
 
 
-def _layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+def _layers_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The layers of a chart, or of each of its facets."""
     layers: list[dict[str, Any]] = spec.get("spec", spec)["layer"]
     return layers
@@ -175,7 +181,7 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
         spec: dict[str, Any] = figure.to_dict(validate=False)
     spec["padding"] = 5
     colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
-    for layer in _layers(spec):
+    for layer in _layers_of(spec):
         encoding = layer["encoding"]
         y, colour = encoding.get("y", {}), encoding.get("color", {})
         if "labelLimit" in y.get("axis", {}):  # This axis names slices.
@@ -214,14 +220,14 @@ def _without_nan(value: Any) -> Any:  # noqa: ANN401 - of JSON
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
+def _html_table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
     """The heads of a table and its rows.
 
     A head has its text, and whether the column is of numbers. A cell has the text shown, the full
     value, the rank within the column, and whether it is a number.
     """
     columns = []
-    for column, texts in zip(answer.iter_columns(), texts_of(answer).values(), strict=True):
+    for column, texts in zip(answer.iter_columns(), cell_texts(answer).values(), strict=True):
         values = column.alias("value")  # A name may be a pattern for Polars.
         ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
         full = ["null" if value is None else str(value) for value in column.to_list()]
@@ -258,11 +264,7 @@ def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     if not is_known:
         notes.append(f"This chart cannot compute the metric {name}.")
     notes.append("This chart has no intervals: the tables above have them.")
-    return explore(
-        cells,
-        metric=name if is_known else metrics[0],
-        positive=roles.positive_label,
-        nulls=roles.nulls,
-        min_n=settings.min_n if cells.schema["n"].is_integer() else 0,
-        rows=rows,
-    ), notes
+    first = name if is_known else metrics[0]
+    min_n = settings.min_n if cells.schema["n"].is_integer() else 0
+    positive = roles.positive_label
+    return explorer_of(cells, metric=first, positive=positive, min_n=min_n, left_out=()), notes

@@ -229,7 +229,7 @@ class CountedLog:
         keys: Sequence[SectionKey],
         **options: Any,  # noqa: ANN401 - of any verb
     ) -> Iterator[Answer]:
-        """Call a verb on all rows, and on each key: once for all sets of columns together."""
+        """Answer for all rows, then for each key. One call serves all keys that are columns."""
         sets = [*chain(*(key.sets for key in keys))]
         rows, _ = self.ask(about, verb, [key_of_sets(sets, total=True)] if sets else [], **options)
         names = {SET, *(key.name for key in chain(*sets))}
@@ -250,12 +250,12 @@ class CountedLog:
         frame: Any = self.counts.frame
         return _n_groups(frame, [key.of_counts for key in keys])
 
-    def counts_table(self, most: int, columns: Sequence[SectionKey]) -> pl.DataFrame | None:
-        """A counts table of at most `most` rows, by as many keys as fit; None without counts.
+    def counts_table(self, max_rows: int, columns: Sequence[SectionKey]) -> pl.DataFrame | None:
+        """A counts table of at most `max_rows` rows, by as many keys as fit; None without counts.
 
         `columns` that the report bins are binned here too.
         """
-        if self.counts is None or not most:
+        if self.counts is None or not max_rows:
             return None
         frame: Any = self.counts.frame
         rows: pl.DataFrame = frame.filter(pl.col(N).is_not_null())
@@ -265,7 +265,7 @@ class CountedLog:
 
         def fits(names: Sequence[str]) -> bool:
             by = [keys[name] for name in names]
-            return sum(_n_groups(rows, by, GOLD, model) for model in models) <= most
+            return sum(_n_groups(rows, by, GOLD, model) for model in models) <= max_rows
 
         kept = as_many_as_fit([*keys], lambda name: _n_groups(frame, [keys[name]]), fits) or ()
         table: pl.DataFrame = counts(self.counts.with_frame(rows), *(keys[name] for name in kept))

@@ -8,11 +8,11 @@ import json
 import polars as pl
 
 from polars_mcc._base.values_as_text import in_markdown, json_rows
-from polars_mcc._display.table_and_to_numpy import keys_of, texts_of, with_texts
+from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns, with_texts
 from polars_mcc._report.summary import Report
 
-_MAX_ROWS = 20  # rows of a table in Markdown: a comment should be short
-_IN_HTML = str.maketrans({"\n": "&#10;", "\r": "&#13;", "@": "@<!-- -->"})
+_MAX_MARKDOWN_ROWS = 20  # rows of a table in Markdown: a comment should be short
+_HTML_ESCAPES = str.maketrans({"\n": "&#10;", "\r": "&#13;", "@": "@<!-- -->"})
 """Markdown would begin again after an empty line."""
 
 
@@ -24,14 +24,14 @@ def markdown(report: Report) -> str:
         if section.rows.is_empty():
             continue
         rows = section.rows.drop(section.hidden, strict=False)
-        shown = rows.tail(_MAX_ROWS) if section.is_time else rows.head(_MAX_ROWS)
+        shown = rows.tail(_MAX_MARKDOWN_ROWS) if section.is_time else rows.head(_MAX_MARKDOWN_ROWS)
         which = "last" if section.is_time else "first"
         notes = [*section.notes]
-        if rows.height > _MAX_ROWS:
-            notes.append(f"The {which} {_MAX_ROWS} of {rows.height:,} rows.")
-        block = "\n\n".join([*map(in_markdown, notes), _table(shown)])
+        if rows.height > _MAX_MARKDOWN_ROWS:
+            notes.append(f"The {which} {_MAX_MARKDOWN_ROWS} of {rows.height:,} rows.")
+        block = "\n\n".join([*map(in_markdown, notes), _markdown_table(shown)])
         if section.id != "total":
-            title = html.escape(section.title).translate(_IN_HTML)
+            title = html.escape(section.title).translate(_HTML_ESCAPES)
             block = f"<details><summary>{title}</summary>\n\n{block}\n\n</details>"
         blocks.append(block)
     made = "; ".join(": ".join(map(in_markdown, entry)) for entry in report.made.items())
@@ -63,7 +63,7 @@ def as_json(report: Report) -> str:
 
 def _castable(rows: pl.DataFrame) -> pl.DataFrame:
     """Cast dtypes that JSON lacks to text, and keys of lists and structs."""
-    keys = keys_of(rows)
+    keys = key_columns(rows)
     lacking = [
         name
         for name, dtype in rows.schema.items()
@@ -72,10 +72,10 @@ def _castable(rows: pl.DataFrame) -> pl.DataFrame:
     return with_texts(rows, lacking)
 
 
-def _table(rows: pl.DataFrame) -> str:
+def _markdown_table(rows: pl.DataFrame) -> str:
     lines = [
         [*map(in_markdown, rows.columns)],
         ["---:" if dtype.is_numeric() else "---" for dtype in rows.dtypes],
-        *([*map(in_markdown, row)] for row in zip(*texts_of(rows).values(), strict=True)),
+        *([*map(in_markdown, row)] for row in zip(*cell_texts(rows).values(), strict=True)),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -12,6 +12,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import ReportFormat, check_at_least, check_choice, check_level
+from polars_mcc._base.values_as_text import rows_in_words
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
@@ -43,13 +44,13 @@ from polars_mcc._verbs.classes import classes
 from polars_mcc._verbs.compare import compare
 from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.worst import worst
-from polars_mcc._worst.failures_in_words import rows_in_words, summed_up
+from polars_mcc._worst.failures_in_words import summed_up
 
-_METRICS = ["mcc", "accuracy", "f1_macro"]
-OF_SCORES = ["roc_auc", "brier", "calibration_error"]
-TOP = 20  # rows in the table of the worst slices, at most
-_MAX_VALUES = 50  # values of a key, at most, to compare models in the slices of pairs of keys
-_MAX_PAIRS = 20_000  # slices of all pairs of keys together, at most, to compare models there
+_TABLE_METRICS = ["mcc", "accuracy", "f1_macro"]
+SCORE_METRICS = ["roc_auc", "brier", "calibration_error"]
+MAX_WORST = 20  # rows in the table of the worst slices, at most
+_MAX_VALUES_IN_PAIRS = 50  # values of a key, at most, in pairs of keys that compare models
+_MAX_SLICES_OF_PAIRS = 20_000  # slices of all these pairs together, at most
 _MAX_CONFUSIONS = 5  # confusions per model that the report lists
 
 
@@ -109,10 +110,10 @@ def answers(
     days = {name: as_expr(columns[name]).dt.date() for name in columns.keys() - raw}
     counted = count_once(log, columns | days, collect)
     # Only the metric of the report has intervals.
-    others = [other for other in _METRICS if other != settings.scored.name]
-    metrics = [settings.metric, *others]
+    without_intervals = [name for name in _TABLE_METRICS if name != settings.scored.name]
+    metrics = [settings.metric, *without_intervals]
     scores = [
-        Answer(without(rows, columns_of(others)), query)
+        Answer(without(rows, columns_of(without_intervals)), query)
         for rows, query in counted.ask_each("scores", by, keys, metrics=metrics, ci=settings.ci)
     ]
     return Answers(counted, settings, keys, [*columns], scores[0], scores[1:])
@@ -207,8 +208,8 @@ class Answers:
         is_of_rate = pl.col(metric.given) == pl.lit(label, roles.label_dtype)
         if metric.of_rest:
             is_of_rate = ~is_of_rate
-            others = {*self.cells[metric.given]} - {label, None}
-            name = others.pop() if len(others) == 1 else f"not {label}"
+            rest = {*self.cells[metric.given]} - {label, None}
+            name = rest.pop() if len(rest) == 1 else f"not {label}"
         cells = self.cells.filter(is_of_rate)
         what = {"gold": "with gold", "pred": "predicted"}[metric.given]
         numbers: list[Any] = [self.rows_of(model, cells)["n"].sum() for model in self.models]
@@ -244,7 +245,9 @@ class Answers:
             slices, _ = self.counted.ask("worst slices", worst, keys, verdicts=True, **options)
         summary = summed_up(slices, self.metric, "rest", has_models=self.has_models)
         listed = slices.filter(verdict="listed").drop("verdict")
-        query = call_as_code(self.log, worst, *(key.of_log for key in keys), top=TOP, **options)
+        query = call_as_code(
+            self.log, worst, *(key.of_log for key in keys), top=MAX_WORST, **options
+        )
         return Worst(listed, summary, query, key_warnings)
 
     @cached_property
@@ -286,9 +289,9 @@ class Answers:
         counted, names = self.counted, {key.name for key in self.keys}
         if self.settings.depth < 2 or not counted.counts_answer([], needs_draws=True):
             return self.keys
-        few = [key for (key,) in self._single if counted.n_slices([key]) <= _MAX_VALUES]
+        few = [key for (key,) in self._single if counted.n_slices([key]) <= _MAX_VALUES_IN_PAIRS]
         pairs = [pair for pair in itertools.combinations(few, 2) if set_name(pair) not in names]
-        if not pairs or sum(map(counted.n_slices, pairs)) > _MAX_PAIRS:
+        if not pairs or sum(map(counted.n_slices, pairs)) > _MAX_SLICES_OF_PAIRS:
             return self.keys
         return [*self.keys, key_of_sets(pairs, "pairs of keys")]
 
@@ -315,7 +318,7 @@ class Answers:
             "scores", lambda rows: rows.select(given).select(pl.all_horizontal(is_share))
         ).item()
         keys = [key_of_sets(self._single, total=True)] if self._single else []
-        metrics = OF_SCORES if are_probabilities else OF_SCORES[:1]
+        metrics = SCORE_METRICS if are_probabilities else SCORE_METRICS[:1]
         rows, long = replace(self.counted, counts=None), {"long": True} if keys else {}
         good = rows.ask("scores", by, keys, metrics=metrics, ci=ci, **long)
         return [good, rows.ask("calibration", calibration, ci=ci)] if are_probabilities else [good]

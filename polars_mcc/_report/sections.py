@@ -14,16 +14,16 @@ from polars_mcc._display.undefined_scores import undefined_in_words
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins
-from polars_mcc._report.gaps import MAX_SLICES
+from polars_mcc._report.gaps import MAX_SLICES_OF_GAPS
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
-from polars_mcc._report.report_data import OF_SCORES, TOP, Answers, Worst
+from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
 from polars_mcc._worst.failures_in_words import CONFUSION
 
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
 _MAX_TIMES = 1000  # times in a chart, at most; the last ones are drawn
-_MAX_LABELS = 60  # labels in a confusion matrix that is drawn, at most
+_MAX_MATRIX_LABELS = 60  # labels in a confusion matrix that is drawn, at most
 _MAX_POINTS = 2000  # slices in a funnel plot, at most
-MAX_ROWS = 1000  # rows in a table, at most
+MAX_TABLE_ROWS = 1000  # rows in a table, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,8 @@ class Section:
     """Whether the rows are in order of time, so that the last rows matter most."""
 
 
-_OF_COMPARED = ("diff_se", "p_value", "n_null")
-_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "n_null")
+_HIDDEN_OF_MODELS = ("diff_se", "p_value", "n_null")
+_HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "n_null")
 
 
 def sections(answers: Answers) -> Iterator[Section]:
@@ -67,17 +67,17 @@ def sections(answers: Answers) -> Iterator[Section]:
     # A report shows intervals instead of standard errors.
     yield Section("total", "All rows", without(rows, [f"{answers.metric}_se"]), query)
     if answers.worst is not None:
-        yield _worst(answers, answers.worst)
+        yield _worst_section(answers, answers.worst)
     if answers.gaps is not None:
-        yield _gaps(answers, answers.gaps)
+        yield _gaps_section(answers, answers.gaps)
     if answers.compared:
-        yield _compared(answers, answers.compared[0])
+        yield _models_section(answers, answers.compared[0])
     for key, answer in zip(answers.keys, answers.slices, strict=True):
-        yield _by(answers, key, answer)
+        yield _key_section(answers, key, answer)
     for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=False):
-        yield _compared_by(answers, key, answer)
-    yield from _of_scores(answers)
-    yield _confusions(answers)
+        yield _models_by_key_section(answers, key, answer)
+    yield from _score_sections(answers)
+    yield _confusions_section(answers)
     notes = ["All rows are scored."] if answers.unscored.is_empty() else []
     yield Section("unscored", "Rows not scored", answers.unscored, "", notes)
 
@@ -89,20 +89,20 @@ def drawings_of(
     return [] if rows[score].is_null().all() else [Drawing(alt, draw, rows, options)]
 
 
-def _rate(answers: Answers) -> str:
+def _fdr(answers: Answers) -> str:
     return f"false discovery rate {100 * (1 - answers.settings.ci):.3g} %"
 
 
-def _worst(answers: Answers, worst: Worst) -> Section:
+def _worst_section(answers: Answers, worst: Worst) -> Section:
     """The section of the slices that are behind the rest of the log."""
-    slices, settings = worst.listed.head(TOP), answers.settings
+    slices, settings = worst.listed.head(MAX_WORST), answers.settings
     what = (
         f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows and at most "
-        f"half of the log, that score worse than the rest of the log ({_rate(answers)}). The "
+        f"half of the log, that score worse than the rest of the log ({_fdr(answers)}). The "
         "slice with the largest loss is first. loss: how much better the log would score without "
         "the slice."
     )
-    cut = [f"The table shows the first {TOP}."] if worst.listed.height > TOP else []
+    cut = [f"The table shows the first {MAX_WORST}."] if worst.listed.height > MAX_WORST else []
     of_metric = {"metric": answers.metric}
     # A waterfall for each slice of several keys: what each key adds.
     waterfalls = [
@@ -118,61 +118,61 @@ def _worst(answers: Answers, worst: Worst) -> Section:
         [what, " ".join([worst.summary, *cut])],
         drawings=drawings_of("Worst slices", "differences", slices, "diff", sort=False),
         on_demand=waterfalls,
-        hidden=_OF_WORST,
+        hidden=_HIDDEN_OF_WORST,
     )
 
 
-def _gaps(answers: Answers, gaps: Answer) -> Section:
+def _gaps_section(answers: Answers, gaps: Answer) -> Section:
     """The section of the gaps in error rates."""
     what = (
         "For each key and gold label, the two slices whose rates of misses differ most, if the "
-        f"difference is significant ({_rate(answers)} over all pairs of slices). Only slices "
+        f"difference is significant ({_fdr(answers)} over all pairs of slices). Only slices "
         f"with at least {answers.settings.min_n} rows of the label, and keys of at most "
-        f"{MAX_SLICES} slices."
+        f"{MAX_SLICES_OF_GAPS} slices."
     )
     none = [] if gaps.rows.height else ["There is none."]
     return Section("gaps", "Gaps in error rates", *gaps, [what, *none])
 
 
-def _compared(answers: Answers, answer: Answer) -> Section:
+def _models_section(answers: Answers, answer: Answer) -> Section:
     """The section that compares models over all rows."""
-    title = _compared_with(answers)
+    title = _models_title(answers)
     drawings = drawings_of(title, "differences", answer.rows, "diff", sort=False)
-    notes = [_better(answers)]
-    return Section("compared", title, *answer, notes, drawings=drawings, hidden=_OF_COMPARED)
+    notes = [_models_note(answers)]
+    return Section("compared", title, *answer, notes, drawings=drawings, hidden=_HIDDEN_OF_MODELS)
 
 
-def _compared_by(answers: Answers, key: SectionKey, answer: Answer) -> Section:
+def _models_by_key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
     """The section that compares models in the slices of a key."""
-    title = f"{_compared_with(answers)}, by {key.name}"
-    section = _listed(answers, key, answer, "diff", title=title, draw="differences")
+    title = f"{_models_title(answers)}, by {key.name}"
+    section = _section_of_slices(answers, key, answer, "diff", title=title, draw="differences")
     min_n = answers.settings.min_n
     few = [f"Only slices with at least {min_n} rows."] if key.joins and min_n else []
-    notes = [_better(answers), *few, *section.notes]
-    return replace(section, id=f"compared:{key.name}", notes=notes, hidden=_OF_COMPARED)
+    notes = [_models_note(answers), *few, *section.notes]
+    return replace(section, id=f"compared:{key.name}", notes=notes, hidden=_HIDDEN_OF_MODELS)
 
 
-def _compared_with(answers: Answers) -> str:
+def _models_title(answers: Answers) -> str:
     return f"Models compared with {answers.models[0]}"
 
 
-def _better(answers: Answers) -> str:
+def _models_note(answers: Answers) -> str:
     first, end = answers.models[0], "below" if answers.less_is_better else "above"
     means = f"A difference {end} 0 means that the model is better than {first}."
     return f"Only rows with a prediction from both models are compared. {means}"
 
 
-def _by(answers: Answers, key: SectionKey, answer: Answer) -> Section:
+def _key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
     """The section of the scores by one key."""
     metric = answers.metric
     alt = f"{metric} by {key.name}"
-    section = _listed(answers, key, answer, metric, title=alt, draw="slices")
+    section = _section_of_slices(answers, key, answer, metric, title=alt, draw="slices")
     on_charts, drawings = section.on_charts, section.drawings
     number = answer.rows.select(map(as_expr, key.columns)).n_unique()
     notes = [f"{text}." for _, text in undefined_in_words(answer.rows, metric, "slices")]
     if number > MAX_LINES and not section.is_time:
         notes = [f"Among {number:,} slices, some look bad by chance alone.", *notes]
-        drawings = [*_funnels(answers, key, alt, _ordered(answers, key, answer.rows, metric))]
+        drawings = [*_funnels(answers, key, alt, _sorted(answers, key, answer.rows, metric))]
         on_charts = ["The funnel plot shows the limits of chance for each number of rows."]
         if number > _MAX_POINTS:
             on_charts += [f"The funnel plot shows the {_MAX_POINTS:,} slices with the most rows."]
@@ -210,24 +210,24 @@ def _with_total(key: SectionKey, slices: pl.DataFrame, total: pl.DataFrame) -> p
     return pl.concat([slices, total.with_columns(pl.lit(TOTAL).alias(SET))], how="diagonal")
 
 
-def _of_scores(answers: Answers) -> Iterator[Section]:
+def _score_sections(answers: Answers) -> Iterator[Section]:
     """The sections of the scores: how good they are, and whether they are calibrated."""
     if not answers.of_scores:
         return
     (rows, query), *calibrated = answers.of_scores
     if SET in rows.columns:  # The total is first.
-        order = pl.when(pl.col(SET) != TOTAL).then(OF_SCORES[0]).otherwise(-1.0)
+        order = pl.when(pl.col(SET) != TOTAL).then(SCORE_METRICS[0]).otherwise(-1.0)
         rows = rows.sort(order, nulls_last=True, maintain_order=True)
     notes = ["roc_auc: how often a positive row has a higher score than a negative row."]
     if not calibrated:
         notes += ["The scores are not all between 0 and 1, so they are no probabilities."]
-    if rows.height > MAX_ROWS:
-        which = f"the lowest by {OF_SCORES[0]}"
-        notes += [f"The table holds {MAX_ROWS:,} of {rows.height:,} rows, {which}."]
-    hidden = [SET, *(f"{metric}_se" for metric in OF_SCORES)]
-    hidden += [f"{OF_SCORES[-1]}_{end}" for end in ("low", "high")]  # always null
+    if rows.height > MAX_TABLE_ROWS:
+        which = f"the lowest by {SCORE_METRICS[0]}"
+        notes += [f"The table holds {MAX_TABLE_ROWS:,} of {rows.height:,} rows, {which}."]
+    hidden = [SET, *(f"{metric}_se" for metric in SCORE_METRICS)]
+    hidden += [f"{SCORE_METRICS[-1]}_{end}" for end in ("low", "high")]  # always null
     title = "How good are the scores?"
-    yield Section("scores", title, rows.head(MAX_ROWS), query, notes, hidden=hidden)
+    yield Section("scores", title, rows.head(MAX_TABLE_ROWS), query, notes, hidden=hidden)
     for answer in calibrated:
         title = "Are the scores calibrated?"
         what = (
@@ -238,13 +238,13 @@ def _of_scores(answers: Answers) -> Iterator[Section]:
         yield Section("calibration", title, *answer, [what], drawings=drawings)
 
 
-def _confusions(answers: Answers) -> Section:
+def _confusions_section(answers: Answers) -> Section:
     """The section of the costliest confusions, with the confusion matrix of each model."""
     on_charts, drawings = [], []
     for name in answers.models:
         cells = answers.rows_of(name, answers.cells)
         labels = cells["gold"].n_unique()
-        if labels > _MAX_LABELS:
+        if labels > _MAX_MATRIX_LABELS:
             why = f"because it has {labels} labels"
             on_charts.append(f"The confusion matrix of {name} is not drawn, {why}.")
         else:
@@ -257,7 +257,7 @@ def _confusions(answers: Answers) -> Section:
     return Section("confusions", title, *answers.costliest, [what], on_charts, drawings)
 
 
-def _listed(
+def _section_of_slices(
     answers: Answers,
     key: SectionKey,
     answer: Answer,
@@ -275,14 +275,14 @@ def _listed(
     of_time = key.is_time or (len(keys) == 1 and is_time(slices.schema[key.columns[0]]))
     if of_time:
         which = order = "last"
-        rows = slices.tail(MAX_ROWS)
+        rows = slices.tail(MAX_TABLE_ROWS)
         shown = slices.filter(keys[0].rank("dense", descending=True) <= _MAX_TIMES)
         drawings = drawings_of(title, "over_time", shown, score, metric=score)
     else:
         which = "highest" if answers.less_is_better else "lowest"
         order = f"{which} by {score}"
-        slices = _ordered(answers, key, slices, score)
-        rows = slices.head(MAX_ROWS)
+        slices = _sorted(answers, key, slices, score)
+        rows = slices.head(MAX_TABLE_ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(MAX_LINES)
         shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
         if draw == "slices":
@@ -300,7 +300,7 @@ def _listed(
     return Section(id_, title, rows, answer.query, notes, on_charts, drawings, is_time=of_time)
 
 
-def _ordered(answers: Answers, key: SectionKey, slices: pl.DataFrame, score: str) -> pl.DataFrame:
+def _sorted(answers: Answers, key: SectionKey, slices: pl.DataFrame, score: str) -> pl.DataFrame:
     """Sort slices by the worst score of any model; bins and other Enums keep their own order.
 
     The models of a slice stay together.

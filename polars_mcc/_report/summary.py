@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_mcc._base.slice_names import ALL_ROWS
+from polars_mcc._base.values_as_text import count_as_text, label_text, percent, rows_in_words
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._display.table_and_to_numpy import slices_in_words
-from polars_mcc._display.undefined_scores import undefined
+from polars_mcc._display.undefined_scores import where_undefined
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing, Section, drawings_of
-from polars_mcc._worst.failures_in_words import count, percent, rows_in_words, text
 
-_MAX_WORST = 3  # slices that the verdict names
-_MAX_GAPS = 4  # gaps in error rates that the verdict names
+_MAX_NAMED = 3  # slices that the verdict names
+_MAX_NAMED_GAPS = 4  # gaps in error rates that the verdict names
 _MAX_TILES = 3  # models that have a tile
 
 
@@ -47,28 +47,28 @@ class Report(NamedTuple):
 def verdict(answers: Answers) -> list[Sentence]:
     """Say how good the models are, which slices are behind, and which rows are not scored."""
     return [
-        *(Sentence(f"{one}.".replace("?.", "?"), "labels", "total") for one in answers.remarks),
-        *_overall(answers),
-        *_behind(answers),
-        *_gaps(answers),
-        *_better(answers),
-        *_unscored(answers),
+        *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in answers.remarks),
+        *_score_sentences(answers),
+        *_worst_sentences(answers),
+        *_gap_sentences(answers),
+        *_model_sentences(answers),
+        *_unscored_sentences(answers),
     ]
 
 
-def _overall(answers: Answers) -> Iterator[Sentence]:
+def _score_sentences(answers: Answers) -> Iterator[Sentence]:
     metric, total = answers.metric, answers.total.rows
-    is_undefined = total.select(undefined(total, metric)).to_series()
+    is_undefined = total.select(where_undefined(total, metric)).to_series()
     rows = zip(total.iter_rows(named=True), is_undefined, answers.bases, strict=True)
     for row, is_0, base in rows:
         model = f"{row['model']}: " if answers.has_models else ""
         score = "no row is scored"
         if row["n"] and is_0:
-            score = f"{_name(metric)} is undefined (0/0) over {base}"
+            score = f"{_metric_name(metric)} is undefined (0/0) over {base}"
         elif row["n"]:
             has_interval = row[f"{metric}_low"] is not None
-            interval = f" ({_interval(answers, row, metric)})" if has_interval else ""
-            score = f"{_name(metric)} is {_score(row[metric])}{interval} over {base}"
+            interval = f" ({_interval_text(answers, row, metric)})" if has_interval else ""
+            score = f"{_metric_name(metric)} is {_score(row[metric])}{interval} over {base}"
         yield Sentence(f"{model}{score}.", "score", "total")
     # What MCC is, and what the first model's score would mean in the simplest of logs.
     mcc, k = total["mcc"][0], answers.cells["gold"].drop_nulls().n_unique()
@@ -81,17 +81,18 @@ def _overall(answers: Answers) -> Iterator[Sentence]:
         yield Sentence(meaning, "meaning", "total")
 
 
-def _behind(answers: Answers) -> Iterator[Sentence]:
+def _worst_sentences(answers: Answers) -> Iterator[Sentence]:
     if answers.worst is None:
         return
     metric, listed = answers.metric, answers.worst.listed
-    first = f" The worst {_MAX_WORST}:" if listed.height > _MAX_WORST else ""
+    name = _metric_name(metric)
+    first = f" The worst {_MAX_NAMED}:" if listed.height > _MAX_NAMED else ""
     yield Sentence(f"{answers.worst.summary}{first}", "slices", "worst")
-    for row in listed.head(_MAX_WORST).iter_rows(named=True):
+    for row in listed.head(_MAX_NAMED).iter_rows(named=True):
         sentence = (
-            f"{row[SAID]}{answers.of_model(row)}: {_name(metric)} is {_score(row[metric])} over "
+            f"{row[SAID]}{answers.of_model(row)}: {name} is {_score(row[metric])} over "
             f"{rows_in_words(row['n'])}, and {_score(row[f'{metric}_rest'])} in the rest of the "
-            f"log (difference {_signed(row['diff'])}; {_interval(answers, row, 'diff')})."
+            f"log (difference {_signed(row['diff'])}; {_interval_text(answers, row, 'diff')})."
         )
         if (expected := row[f"{metric}_expected"]) is not None:
             sentence += f" Given its labels alone, it would be {_score(expected)}."
@@ -100,7 +101,7 @@ def _behind(answers: Answers) -> Iterator[Sentence]:
         yield Sentence(sentence, "slice", "worst")
 
 
-def _gaps(answers: Answers) -> Iterator[Sentence]:
+def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
     """Where the error rates of two labels differ most between the slices of one key."""
     if answers.gaps is None:
         return
@@ -108,17 +109,17 @@ def _gaps(answers: Answers) -> Iterator[Sentence]:
     head = "The widest gaps in error rates between slices of one key:"
     none = "No gap in error rates between slices of one key is significant."
     yield Sentence(none if gaps.is_empty() else head, "gaps", "gaps")
-    for row in gaps.head(_MAX_GAPS).iter_rows(named=True):
-        errors = f"with gold {text(row['gold'])} are predicted {text(row['pred'])}"
+    for row in gaps.head(_MAX_NAMED_GAPS).iter_rows(named=True):
+        errors = f"with gold {label_text(row['gold'])} are predicted {label_text(row['pred'])}"
         sentence = (
             f"{row[SAID]}{answers.of_model(row)}: {percent(row['rate'])} of "
             f"{rows_in_words(row['n'])} {errors}; {row[f'{SAID}_to']}: {percent(row['rate_to'])} "
-            f"of {count(row['n_to'])} ({_p_value(row['p_adjusted'])})."
+            f"of {count_as_text(row['n_to'])} ({_p_text(row['p_adjusted'])})."
         )
         yield Sentence(sentence, "gap", "gaps")
 
 
-def _better(answers: Answers) -> Iterator[Sentence]:
+def _model_sentences(answers: Answers) -> Iterator[Sentence]:
     if not answers.compared:
         return
     first, *_ = answers.models
@@ -134,13 +135,13 @@ def _better(answers: Answers) -> Iterator[Sentence]:
         if p < 1 - answers.settings.ci:
             word, other = ("better", "worse") if diff * sign > 0 else ("worse", "better")
             result, signs = f"{name} is {word} than {first}", {other: signs[other]}
-        numbers = f"the difference in {_name(answers.metric)} is {_signed(diff)}"
-        numbers += f" ({_interval(answers, row, 'diff')}; {_p_value(p)})"
+        numbers = f"the difference in {_metric_name(answers.metric)} is {_signed(diff)}"
+        numbers += f" ({_interval_text(answers, row, 'diff')}; {_p_text(p)})"
         yield Sentence(f"{result}: {numbers}.", "comparison", "compared")
-        yield from _where(answers, name, signs)
+        yield from _slices_of_model(answers, name, signs)
 
 
-def _where(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[Sentence]:
+def _slices_of_model(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[Sentence]:
     """Name the slices in which a model is significantly better or worse than the first model."""
     first, *_ = answers.models
     is_anywhere, n_compared = False, 0
@@ -154,15 +155,15 @@ def _where(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[S
             if slices.is_empty():
                 continue
             is_anywhere = True
-            largest = slices.sort(change, descending=True, maintain_order=True).head(_MAX_WORST)
+            largest = slices.sort(change, descending=True, maintain_order=True).head(_MAX_NAMED)
             names = ", ".join(
-                f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
+                f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_text(row['p_adjusted'])})"
                 for row in largest.with_columns(
                     slices_in_words(largest, key.columns).alias(SAID)
                 ).iter_rows(named=True)
             )
             number = f"{slices.height:,} of {rows.height:,} slices by {key.name}"
-            listed = f", most of all in {names}" if slices.height > _MAX_WORST else f": {names}"
+            listed = f", most of all in {names}" if slices.height > _MAX_NAMED else f": {names}"
             sentence = f"{model} is {word} than {first} in {number}{listed}."
             yield Sentence(sentence, "regression", f"compared:{key.name}")
     if n_compared and not is_anywhere:
@@ -172,7 +173,7 @@ def _where(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[S
         yield Sentence(sentence, "regression", "compared")
 
 
-def _unscored(answers: Answers) -> Iterator[Sentence]:
+def _unscored_sentences(answers: Answers) -> Iterator[Sentence]:
     if answers.unscored.is_empty():
         yield Sentence("All rows are scored.", "unscored", "unscored")
     for row in answers.unscored.iter_rows(named=True):
@@ -182,7 +183,7 @@ def _unscored(answers: Answers) -> Iterator[Sentence]:
         yield Sentence(sentence, "unscored", "unscored")
 
 
-def _name(metric: str) -> str:
+def _metric_name(metric: str) -> str:
     return "MCC" if metric == "mcc" else metric
 
 
@@ -194,12 +195,12 @@ def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
 
-def _interval(answers: Answers, row: Mapping[str, Any], score: str) -> str:
+def _interval_text(answers: Answers, row: Mapping[str, Any], score: str) -> str:
     low, high = _score(row[f"{score}_low"]), _score(row[f"{score}_high"])
     return f"{100 * answers.settings.ci:.10g}\u00a0% confidence interval {low} to {high}"
 
 
-def _p_value(p: float) -> str:
+def _p_text(p: float) -> str:
     return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
 
 
@@ -211,7 +212,7 @@ def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
     metric = answers.metric
     for row in answers.total.rows.head(_MAX_TILES).iter_rows(named=True):
         of_model = f" of {row['model']}" if answers.has_models else ""
-        yield _score(row[metric]), f"{_name(metric)}{of_model}", "total"
+        yield _score(row[metric]), f"{_metric_name(metric)}{of_model}", "total"
     if answers.compared:
         for row in answers.compared[0].rows.head(_MAX_TILES - 1).iter_rows(named=True):
             number = "–" if row["diff"] is None else _signed(row["diff"])
@@ -224,13 +225,13 @@ def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
     for name, n in answers.unscored.select("pred", "n_null").rows():
         by_model[name] += n
     if len({*by_model.values()}) == 1:
-        yield count(next(iter(by_model.values()))), "rows not scored", "unscored"
+        yield count_as_text(next(iter(by_model.values()))), "rows not scored", "unscored"
         return
     for name, n in [*by_model.items()][:_MAX_TILES]:
-        yield count(n), f"rows not scored for {name}", "unscored"
+        yield count_as_text(n), f"rows not scored for {name}", "unscored"
 
 
-def picture(answers: Answers) -> list[Drawing]:
+def overview_chart(answers: Answers) -> list[Drawing]:
     """The chart beside the verdict: the score of each model and of the worst slices."""
     metric = answers.metric
     low, high = f"{metric}_low", f"{metric}_high"
@@ -240,7 +241,7 @@ def picture(answers: Answers) -> list[Drawing]:
     if answers.worst is not None:
         rest = pl.col(f"{metric}_rest")
         ends = {low: rest + pl.col("diff_low"), high: rest + pl.col("diff_high")}
-        rows.append(answers.worst.listed.head(_MAX_WORST).with_columns(**ends).select(columns))
+        rows.append(answers.worst.listed.head(_MAX_NAMED).with_columns(**ends).select(columns))
     alt = f"{metric} of all rows and of the worst slices, with confidence intervals"
     slices = pl.concat(rows, how="vertical_relaxed")
     return drawings_of(alt, "slices", slices, metric, metric=metric, sort=False)

@@ -1,4 +1,4 @@
-"""Put the counts of inputs into a store, while other processes may do the same.
+"""Count new inputs; commit their counts, and retry if another process committed first.
 
 A run opens the store, then looks at the inputs, counts what is new, and takes a step. If another
 process has taken a step since the store was opened, the run starts again, with the counts that are
@@ -22,29 +22,29 @@ from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import option, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar
-from polars_mcc._inputs.buckets_and_credentials import before_pattern
+from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.sql_columns import check_row_by_row
 from polars_mcc._inputs.standard_input import STDIN
-from polars_mcc._store.delta_table import INPUT, OF_INPUT, Input, N, Store, total
+from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
-from polars_mcc._store.stored_columns import counts_to_keep, description
+from polars_mcc._store.stored_columns import counts_to_keep, names_of_labels
 
 Status: TypeAlias = Literal["counted", "replaced", "unchanged", "removed", "gone", "forgotten"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 _T = TypeVar("_T")
 
-_TRIES = 5
-_OFTEN = 1.0  # seconds between two steps of a run
+_MAX_TRIES = 5
+_SECONDS_BETWEEN_STEPS = 1.0  # seconds between two steps of a run
 
 
 StatusByPath: TypeAlias = dict[str, tuple[Status, float]]
 """What is done with each input or entry of the store, and its rows, by path."""
 
-_OF_INPUT = {**OF_INPUT, "rows": pl.Float64()}
+_INPUT_SCHEMA = {**INPUT_COLUMNS, "rows": pl.Float64()}
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Keeping:
         Return False if nothing was done, as a new version of a table could not be read as a whole.
         """
         late: list[str] = []
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             is_put = False
             while not is_put:
                 self._open()
@@ -92,7 +92,7 @@ class Keeping:
     def _open(self) -> None:
         """Open the store, then look at the inputs; make the store if there is none."""
         is_again = hasattr(self, "files")
-        wanted = _wanted(self.log, self.path)
+        wanted = _description_wanted(self.log, self.path)
         self.store = Store.of(self.path, self.log.inputs.options)
         self.files = CurrentInputs(self.log.inputs, again=is_again)
         self.failures |= self.files.failures
@@ -121,7 +121,7 @@ class Keeping:
             except (pl.exceptions.PolarsError, OSError) as error:
                 failures.append(error)
             else:
-                return counts, description(log.log)
+                return counts, names_of_labels(log.log)
         gone = FileNotFoundError(f"no file of {', '.join(self.log.inputs.typed)} is there")
         raise [*failures, *self.files.failures.values(), gone][0]
 
@@ -166,16 +166,16 @@ class Keeping:
         if self.is_shown and todo:
             progress = progress_bar(replace(self.log.inputs, files=files))
         chunks = self.files.chunks(todo)
-        with progress as bar, closing(_at_once(self._counts_of, chunks)) as answers:
+        with progress as bar, closing(_in_threads(self._counts_of, chunks)) as answers:
             for counts, again in answers:
                 same = [entry for entry in again if entry == self.files.now[entry.path]]
                 late += (entry.path for entry in again if entry != self.files.now[entry.path])
                 self._counted |= {entry.path: entry for entry in same}
-                about = pl.DataFrame(same, schema=_OF_INPUT).drop("rows")
+                about = pl.DataFrame(same, schema=_INPUT_SCHEMA).drop("rows")
                 self._counts.append(counts.join(about, on=INPUT, maintain_order="left"))
                 if bar is not None:
                     bar.advance(int(sum(entry.rows for entry in same)))
-                if is_alone and time.monotonic() - latest > _OFTEN:
+                if is_alone and time.monotonic() - latest > _SECONDS_BETWEEN_STEPS:
                     is_alone = self._put({})
                     latest = time.monotonic()
         return late
@@ -201,7 +201,7 @@ class Keeping:
 
     def _waiting(self) -> pl.DataFrame:
         """The counts that are not yet in the store."""
-        none = pl.DataFrame(schema={**self.store.schema, **OF_INPUT})
+        none = pl.DataFrame(schema={**self.store.schema, **INPUT_COLUMNS})
         return pl.concat([none, *(counts.select(none.columns) for counts in self._counts)])
 
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
@@ -243,7 +243,7 @@ class Keeping:
         }
 
 
-def _at_once(
+def _in_threads(
     do: Callable[[Sequence[str]], Iterable[_T]], chunks: Iterable[Sequence[str]]
 ) -> Generator[_T]:
     """Run chunks in threads. When it is closed, only the chunks that have begun are finished."""
@@ -255,24 +255,24 @@ def _at_once(
         executor.shutdown(cancel_futures=True)
 
 
-def _wanted(log: TypedLog, store: str) -> dict[str, object]:
+def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
     """What the counts of a store are of. It is the same for all inputs."""
     options = asdict(log.options)
     for name, value in options.items():
-        if name not in {*_KEPT, *_AS_CSV, "pred"} and value != getattr(LogOptions, name):
+        if name not in {*_STORED, *_OF_CSV, "pred"} and value != getattr(LogOptions, name):
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             msg = f"the store '{store}' cannot keep {flag}; {instead}"
             raise ValueError(msg)
     by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
-    kept = {name: options[name] for name in _KEPT}
+    kept = {name: options[name] for name in _STORED}
     for text in (*by, *pred, *filter(None, kept.values())):
         check_row_by_row(text)
-    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in _AS_CSV}}
+    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in _OF_CSV}}
 
 
-_KEPT = ("gold", "weight", "filter")
-_AS_CSV = ("text", "null", "separator")
+_STORED = ("gold", "weight", "filter")
+_OF_CSV = ("text", "null", "separator")
 _INSTEAD = {
     "cluster": "make it a key with --by, and pass --cluster when you score the store",
     "sample_weight": "score the logs themselves",
@@ -330,6 +330,6 @@ def _check_outside(logs: Logs, store: str) -> None:
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)
     for log in (*logs.typed, *logs.links):
-        if before_pattern(log) is None and is_below([log])(path):
+        if folder_of_glob(log) is None and is_below([log])(path):
             msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
             raise ValueError(msg)

@@ -1,11 +1,11 @@
 """A store of counts: a Delta table that has, for each input, a row per group of equal rows.
 
 A step adds, replaces and drops the counts of whole inputs in one commit. A `Store` is the table at
-one version, and a step from it fails if another process has made a step since: both steps name the
-same application in their transactions, which Delta refuses. Then open the store again, and look at
-the inputs again.
+one version. A step from it fails if another process has taken a step since: both name the same
+application in their transactions, which Delta refuses. Then open the store and look at the inputs
+again.
 
-An input without rows has no counts. That it has none is in a property of the table.
+An input without rows has no counts. A property of the table lists such inputs.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ import polars as pl
 
 from polars_mcc._base.missing_package import check_installed
 from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url
-from polars_mcc._store.stored_dtypes import as_text, from_text, stored
+from polars_mcc._store.stored_dtypes import delta_dtype, schema_as_text, schema_of_text
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
 N = "n"
 INPUT, SIZE, VERSION = "input", "input_size", "input_version"
-OF_INPUT = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String()}
+INPUT_COLUMNS = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String()}
 """The columns that say where a row of counts comes from."""
 
 _ABOUT, _SCHEMA, _EMPTY = (f"polars_mcc.{name}" for name in ("counts", "schema", "empty"))
-_HISTORY = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+_HISTORY_PROPERTIES = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _DAYS = 30  # for which earlier versions can be read, in a new store
-_FILES = 32  # files above which they are merged
+_MAX_FILES = 32  # files above which they are merged
 _DESCRIPTION = (
     "Counts of a prediction log, written by polars_mcc. Each row stands for n rows of the log with "
     "the same keys, true label and predicted labels, in one input. The labels may be null."
@@ -76,8 +76,8 @@ class Store:
     @classmethod
     def of(cls, path: str, options: Options | None = None) -> Store:
         """The newest version of the store in a folder, or a folder that may become one."""
-        store = cls(path, options, _opened(path, options))
-        if store.table is None and (other := _something_in(path)):
+        store = cls(path, options, _newest_table(path, options))
+        if store.table is None and (other := _first_file_in(path)):
             msg = (
                 f"'{path}' is not a store of counts, and has '{other}': use a folder that is empty "
                 "or new"
@@ -94,7 +94,7 @@ class Store:
     @cached_property
     def schema(self) -> pl.Schema:
         """The schema of the counts, with the dtypes of the log."""
-        return from_text(self._properties[_SCHEMA])
+        return schema_of_text(self._properties[_SCHEMA])
 
     @property
     def _delta(self) -> DeltaTable:
@@ -115,7 +115,7 @@ class Store:
         if not is_url(self.path) and not (folder := Path(self.path).absolute().parent).is_dir():
             msg = f"cannot make '{self.path}': there is no folder '{folder}'"
             raise FileNotFoundError(msg)
-        _check_names(self.path, schema)
+        _check_delta_names(self.path, schema)
         preds = about["columns"]["pred"]
         roles = dict.fromkeys([preds] if isinstance(preds, str) else preds, "predicted label")
         roles |= {about["columns"]["gold"]: "true label", **_COMMENTS}
@@ -123,16 +123,22 @@ class Store:
             name: f"{roles.get(name, 'key')}, {dtype} in Polars" for name, dtype in schema.items()
         }
         try:
-            known = Schema.from_arrow(pl.DataFrame(schema=_stored(schema)).to_arrow().schema).fields
+            in_arrow = pl.DataFrame(schema=_in_delta(schema)).to_arrow().schema
+            fields = Schema.from_arrow(in_arrow).fields
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error
         fields = [
-            Field(one.name, one.type, metadata={"comment": comments[one.name]}) for one in known
+            Field(field.name, field.type, metadata={"comment": comments[field.name]})
+            for field in fields
         ]
-        properties = {_ABOUT: json.dumps(about), _SCHEMA: as_text(schema), **_keep_for(_DAYS)}
+        properties = {
+            _ABOUT: json.dumps(about),
+            _SCHEMA: schema_as_text(schema),
+            **_kept_for(_DAYS),
+        }
         try:
-            with _said_of_store(f"cannot make the store '{self.path}'"):
+            with _naming_store(f"cannot make the store '{self.path}'"):
                 DeltaTable.create(
                     self.path,
                     Schema(fields),
@@ -143,19 +149,20 @@ class Store:
                     raise_if_key_not_exists=False,  # Our own properties are no properties of Delta.
                 )
         except OSError:
-            if _opened(self.path, self.options) is None:
+            if _newest_table(self.path, self.options) is None:
                 raise
         return Store.of(self.path, self.options)
 
     @property
     def inputs(self) -> dict[str, Input]:
         """The inputs whose counts are in the store, by path."""
-        return {**{path: Input(path, *one) for path, one in self._empty.items()}, **self._counted}
+        empty = {path: Input(path, *about) for path, about in self._empty.items()}
+        return empty | self._counted
 
     @cached_property
     def _counted(self) -> dict[str, Input]:
         """The inputs that have rows."""
-        found = (
+        counted = (
             self._rows()
             .with_columns(pl.col(N).cast(self.schema[N]))
             .group_by(INPUT)
@@ -163,7 +170,7 @@ class Store:
             .sort(INPUT)
             .collect()
         )
-        return {path: Input(path, *others) for path, *others in found.iter_rows()}
+        return {path: Input(path, *about) for path, *about in counted.iter_rows()}
 
     @property
     def _empty(self) -> dict[str, tuple[int, str]]:
@@ -189,7 +196,7 @@ class Store:
             msg = f"files of version {self._delta.version()} of '{self.path}' have been deleted"
             raise ValueError(msg)
         if not files:
-            return pl.LazyFrame(schema=_stored(self.schema))
+            return pl.LazyFrame(schema=_in_delta(self.schema))
         options = as_dict(self.options)
         return pl.scan_parquet(files, glob=False, hive_partitioning=False, storage_options=options)
 
@@ -198,7 +205,7 @@ class Store:
 
         Args:
             added: Inputs whose counts are added, or replaced.
-            counts: Their counts, with the columns of `OF_INPUT`.
+            counts: Their counts, with the columns of `INPUT_COLUMNS`.
             dropped: The paths of other inputs, whose counts are dropped.
         """
         from deltalake import write_deltalake  # noqa: PLC0415 - it is optional
@@ -206,11 +213,13 @@ class Store:
 
         has_rows = {*counts[INPUT].unique()}
         gone = {*dropped}
-        touched = self._counted.keys() & (gone | {one.path for one in added})
+        touched = self._counted.keys() & (gone | {file.path for file in added})
         before = self._empty
-        empty = {path: one for path, one in before.items() if path not in gone | has_rows}
-        empty |= {one.path: (one.size, one.version) for one in added if one.path not in has_rows}
-        rows = counts.select(pl.col(name).cast(kind) for name, kind in _stored(self.schema).items())
+        empty = {path: about for path, about in before.items() if path not in gone | has_rows}
+        without_rows = (file for file in added if file.path not in has_rows)
+        empty |= {file.path: (file.size, file.version) for file in without_rows}
+        dtypes = _in_delta(self.schema)
+        rows = counts.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
         how: dict[str, Any] = {"mode": "append"}
         if touched:
             # Delta wants the new rows to match too.
@@ -218,7 +227,7 @@ class Store:
             how = {"mode": "overwrite", "predicate": f"{INPUT} IN ({', '.join(names)})"}
         is_taken = False
         try:
-            with _said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError):
+            with _naming_store(f"cannot write to the store '{self.path}'", CommitFailedError):
                 if touched or rows.height:
                     write_deltalake(self._delta, rows, commit_properties=_commit(), **how)
                     is_taken = True
@@ -242,22 +251,22 @@ class Store:
         # If another process changes the same files, a later run does it.
         with (
             suppress(CommitFailedError),
-            _said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError),
+            _naming_store(f"cannot write to the store '{self.path}'", CommitFailedError),
         ):
-            if history and not (wanted := _keep_for(history)).items() <= self._properties.items():
+            if history and not (wanted := _kept_for(history)).items() <= self._properties.items():
                 self._set(wanted)
-            if (files := len(self._delta.file_uris())) > _FILES:
+            if (files := len(self._delta.file_uris())) > _MAX_FILES:
                 yield f"{self._delta.optimize.compact()['numFilesRemoved']} of {files} files merged"
             if old := len(self._delta.vacuum(full=True)):
                 self._delta.vacuum(full=True, dry_run=False)
                 yield f"{old} {'file' if old == 1 else 'files'} of earlier versions deleted"
 
 
-def opened(
+def open_store(
     path: str, options: Options | None = None, version: int | datetime | None = None
 ) -> Store:
     """Open the store in a folder at a version, or raise a ValueError."""
-    table = _opened(path, options)
+    table = _newest_table(path, options)
     if table is None:
         raise _not_a_store(path)
     store = Store(path, options, table)
@@ -270,7 +279,7 @@ def opened(
         raise TypeError(msg)
     try:
         table.load_as_version(version if isinstance(version, int) else version.astimezone())
-    except _errors() as error:
+    except _delta_errors() as error:
         msg = (
             f"the store '{path}' has no version {version}: use a number up to {newest}, or a "
             "time, of the days for which its history is kept"
@@ -282,9 +291,10 @@ def opened(
     return store
 
 
-def _stored(schema: pl.Schema) -> pl.Schema:
+def _in_delta(schema: pl.Schema) -> pl.Schema:
     """The columns of the table: of the counts, in dtypes of Delta, and of the inputs."""
-    return pl.Schema({**{name: stored(dtype) for name, dtype in schema.items()}, **OF_INPUT})
+    dtypes = {name: delta_dtype(dtype) for name, dtype in schema.items()}
+    return pl.Schema({**dtypes, **INPUT_COLUMNS})
 
 
 def total(dtype: pl.DataType) -> pl.Expr:
@@ -296,11 +306,11 @@ def is_store(path: str, options: Options | None) -> bool:
     """Whether the folder of a Delta table is a store; False if deltalake is not installed."""
     if importlib.util.find_spec("deltalake") is None:
         return False
-    table = _opened(path, options)
+    table = _newest_table(path, options)
     return table is not None and _ABOUT in table.metadata().configuration
 
 
-def _opened(path: str, options: Options | None) -> DeltaTable | None:
+def _newest_table(path: str, options: Options | None) -> DeltaTable | None:
     """The newest version of a Delta table; None if there is none."""
     check_installed("deltalake", subject=f"the store '{path}'", extra="store")
     from deltalake import DeltaTable  # noqa: PLC0415 - it is optional
@@ -311,7 +321,7 @@ def _opened(path: str, options: Options | None) -> DeltaTable | None:
         raise NotADirectoryError(msg)
     hint = " (are its name and the credentials right?)" if is_url(path) else ""
     try:
-        with _said_of_store(f"cannot read '{path}' as a Delta table{hint}", TableNotFoundError):
+        with _naming_store(f"cannot read '{path}' as a Delta table{hint}", TableNotFoundError):
             return DeltaTable(path, storage_options=as_dict(options))
     except TableNotFoundError:
         return None
@@ -321,16 +331,16 @@ _NOT_IN_DELTA = re.compile(r"[\[\]\n\r\t]|%[0-9A-Fa-f]{2}" + (r"|\\" if os.sep =
 """What deltalake (1.6) cannot open in the path of a local folder."""
 
 
-def _check_names(path: str, schema: pl.Schema) -> None:
+def _check_delta_names(path: str, schema: pl.Schema) -> None:
     """Raise an error for names that Delta does not take."""
-    if not is_url(path) and (found := _NOT_IN_DELTA.search(path)):
+    if not is_url(path) and (refused := _NOT_IN_DELTA.search(path)):
         msg = (
             f"cannot make the store {path!r}: a Delta table cannot be in a folder with "
-            f"{found[0]!r}; choose another name"
+            f"{refused[0]!r}; choose another name"
         )
         raise ValueError(msg)
     seen: dict[str, str] = {}
-    for name in (N, *OF_INPUT, *schema):
+    for name in (N, *INPUT_COLUMNS, *schema):
         if (other := seen.setdefault(name.lower(), name)) != name:
             msg = (
                 f"a Delta table cannot have columns '{other}' and '{name}', which differ only in "
@@ -339,27 +349,27 @@ def _check_names(path: str, schema: pl.Schema) -> None:
             raise pl.exceptions.DuplicateError(msg)
 
 
-def _something_in(path: str) -> str | None:
+def _first_file_in(path: str) -> str | None:
     """A file in a local folder; hidden ones, and what a failed start left, do not count."""
     names = os.listdir(path) if Path(path).is_dir() else []  # noqa: PTH208 - names are enough
-    others = (name for name in sorted(names) if name[0] != "." and name != "_delta_log")
-    return next(others, None)
+    files = (name for name in sorted(names) if name[0] != "." and name != "_delta_log")
+    return next(files, None)
 
 
-def _errors() -> tuple[type[Exception], ...]:
+def _delta_errors() -> tuple[type[Exception], ...]:
     from deltalake.exceptions import DeltaError  # noqa: PLC0415 - it is optional
 
     return (DeltaError, OSError, OverflowError, ValueError)
 
 
 @contextmanager
-def _said_of_store(what: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn errors of the library into OSErrors that name the store; but not some `others`."""
+def _naming_store(what: str, *unchanged: type[Exception]) -> Iterator[None]:
+    """Turn errors of the library into OSErrors that name the store, but leave some `unchanged`."""
     try:
         yield
-    except others:
+    except unchanged:
         raise
-    except _errors() as error:
+    except _delta_errors() as error:
         lines = re.sub(r"\x1b\[\d*m|↳", "", str(error)).splitlines()
         msg = f"{what}: {', '.join(line.strip() for line in lines[:3])}"
         raise OSError(msg) from error
@@ -371,8 +381,8 @@ def _commit() -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction("polars_mcc", 1)])
 
 
-def _keep_for(days: int) -> dict[str, str]:
-    return dict.fromkeys(_HISTORY, f"interval {days} days")
+def _kept_for(days: int) -> dict[str, str]:
+    return dict.fromkeys(_HISTORY_PROPERTIES, f"interval {days} days")
 
 
 def _not_a_store(path: str) -> ValueError:

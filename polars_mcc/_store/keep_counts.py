@@ -126,10 +126,10 @@ def keep_counts(
             )
             raise TypeError(msg)
     from polars_mcc._inputs.log_from_files import LogOptions, TypedLog  # noqa: PLC0415 - few need it
-    from polars_mcc._inputs.read_files import find  # noqa: PLC0415 - as above
+    from polars_mcc._inputs.read_files import find_logs  # noqa: PLC0415 - as above
     from polars_mcc._store.count_and_commit import keep  # noqa: PLC0415 - as above
 
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    inputs = find([*map(str, paths)], storage_options, may_be_gone=forget)
+    inputs = find_logs([*map(str, paths)], storage_options, may_be_gone=forget)
     options = LogOptions(gold=gold, pred=listed, weight=weight, filter=filter)
     return keep(TypedLog(inputs, options, keys), str(store), forget=forget, history=history)

@@ -12,8 +12,8 @@ import polars as pl
 
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.buckets_and_credentials import looked_up_all
-from polars_mcc._inputs.find_files import absolute, each_resolved, refused
-from polars_mcc._inputs.formats import PARQUET, ScanParts, format_of
+from polars_mcc._inputs.find_files import absolute, each_resolved, named_error
+from polars_mcc._inputs.formats import PARQUET, ScanFiles, format_of
 from polars_mcc._inputs.paths_and_settings import is_url, partition_columns, partitions
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._store.delta_table import Input
@@ -21,7 +21,7 @@ from polars_mcc._store.delta_table import Input
 FILE = "polars_mcc:file"
 """The column with the path of the input of each row."""
 _TICK = 0.05  # seconds; writes within one tick of the file system clock have the same time
-_TOGETHER = 256, 2**26  # maximum number of files, and of bytes, that one query counts
+_CHUNK_LIMITS = 256, 2**26  # maximum number of files, and of bytes, that one query counts
 
 
 class CurrentInputs:
@@ -33,8 +33,8 @@ class CurrentInputs:
     def __init__(self, logs: Logs, *, again: bool) -> None:
         """Look up the size and version of each input.
 
-        `find` has listed the objects of a bucket, with sizes and versions. They are looked up only
-        if this is done `again`.
+        `find_logs` has listed the objects of a bucket, with sizes and versions. They are looked up
+        only if this is done `again`.
         """
         self._logs = logs
         self.now: dict[str, Input] = {}
@@ -47,7 +47,7 @@ class CurrentInputs:
         self.failures: dict[str, Exception] = {}
         """Why an input cannot be looked up, by path."""
         self.tables = [*self.shown] if logs.format.version is not None else []
-        self._parts: dict[str, ScanParts] = {}
+        self._scan_of_file: dict[str, ScanFiles] = {}
         """How the files of a table are scanned, by path of the file."""
         self._hive_schema = cache(logs.hive_schema)  # It opens many files.
         if self.tables:
@@ -64,16 +64,19 @@ class CurrentInputs:
         for path, file in self.shown.items():
             # Without a link, the file was deleted meanwhile.
             if path not in listed and os.path.islink(file):  # noqa: PTH114 - thousands of inputs
-                self.failures[path] = refused(file, FileNotFoundError())
+                self.failures[path] = named_error(file, FileNotFoundError())
         self._each_once()
 
     def _look_at_tables(self) -> None:
         log_format, options = self._logs.format, self._logs.options
         for path in self.tables:
-            if log_format.parts and (parts := log_format.parts(path, options)) is not None:
-                files, scan = parts
+            if (
+                log_format.table_files
+                and (table_files := log_format.table_files(path, options)) is not None
+            ):
+                files, scan = table_files
                 self.now |= {file.path: file for file in files}
-                self._parts |= dict.fromkeys([file.path for file in files], scan)
+                self._scan_of_file |= dict.fromkeys([file.path for file in files], scan)
             else:
                 self.now[path] = self._table(path)
 
@@ -109,11 +112,12 @@ class CurrentInputs:
 
         They are of one table, and in folders of the same partition columns.
         """
-        max_files, max_bytes = _TOGETHER if self._logs.format is PARQUET or self._parts else (1, 0)
+        is_parquet = self._logs.format is PARQUET or self._scan_of_file
+        max_files, max_bytes = _CHUNK_LIMITS if is_parquet else (1, 0)
         chunks: list[list[str]] = []
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
-            alike = id(self._parts.get(path)), *partition_columns(path)
+            alike = id(self._scan_of_file.get(path)), *partition_columns(path)
             chunk, size = growing.get(alike, ([], 0))
             if not chunk or len(chunk) >= max_files or size >= max_bytes:
                 chunk, size = [], 0
@@ -124,14 +128,14 @@ class CurrentInputs:
 
     def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
         """Scan the inputs of a chunk, with the column `FILE`."""
-        if scan := self._parts.get(chunk[0]):
+        if scan := self._scan_of_file.get(chunk[0]):
             return scan(chunk, FILE)
         files = [self.shown[path] for path in chunk]
         if self._logs.format is not PARQUET:
             [file] = files
             return self._logs.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
         hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
-        scanned = read_files.scan(replace(self._logs, files=files), FILE, hive_schema)
+        scanned = read_files.scan_logs(replace(self._logs, files=files), FILE, hive_schema)
         names = [*map(absolute, files)]
         paths = pl.col(FILE).replace_strict(names, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
@@ -148,14 +152,14 @@ class CurrentInputs:
             return {}
         names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
         inside = tuple(f"{table}/" for table in self.tables)
-        below = _below(names)
+        below = _value_in_folders(names)
         names_now, nested = dict[str, str | None](), dict[str, str]()
         for path, where in each_resolved(away, os.path.realpath).items():
             if where in names or f"{path}/".startswith(inside):
                 names_now[path] = names.get(where)
             elif where in below:
                 nested[path] = below[where]
-            elif (above := next(filter(names.__contains__, _folders(where)), None)) is not None:
+            elif (above := next(filter(names.__contains__, _parents(where)), None)) is not None:
                 nested[path] = names[above]
         there = self._still_there(known[path] for path in nested)
         return names_now | {path: now for path, now in nested.items() if path not in there}
@@ -180,28 +184,24 @@ class CurrentInputs:
     def _still_there(self, entries: Iterable[Input]) -> set[str]:
         """The paths of the entries that still are a file or a table. A plain folder is neither."""
         options, entries = self._logs.options, [*entries]
-        formats = {it.path: format_of(it.path, options) for it in entries if not it.size}
+        formats = {file.path: format_of(file.path, options) for file in entries if not file.size}
+        tables = {path for path, known in formats.items() if known is not None and known.version}
         files = [entry.path for entry in entries if entry.size]
-        tables = {
-            path
-            for path, log_format in formats.items()
-            if log_format is not None and log_format.version
-        }
         return tables | {*looked_up_all(files, options)}
 
 
-def _below(paths: Mapping[str, str]) -> dict[str, str]:
+def _value_in_folders(paths: Mapping[str, str]) -> dict[str, str]:
     """The value of a path in each folder above it. Of several paths, the first counts."""
     name_of: dict[str, str] = {}
     for path, name in paths.items():
-        for folder in _folders(path):
+        for folder in _parents(path):
             if folder in name_of:  # So are all folders above it.
                 break
             name_of[folder] = name
     return name_of
 
 
-def _folders(path: str) -> Iterator[str]:
+def _parents(path: str) -> Iterator[str]:
     """The folders that a path is in, the nearest first."""
     while (folder := os.path.dirname(path)) and folder != path:  # noqa: PTH120 - it may be a URL
         yield (path := folder)
@@ -210,7 +210,8 @@ def _folders(path: str) -> Iterator[str]:
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
     """A test whether a path is one of `paths`, or is below one. A glob stands for its root."""
     roots = (
-        path if is_url(path) else os.path.realpath(path) for path in map(read_files.root, paths)
+        path if is_url(path) else os.path.realpath(path)
+        for path in map(read_files.root_of_path, paths)
     )
     files = {root.rstrip("/") for root in roots}
     folders = tuple(f"{root}/" for root in files)

@@ -16,7 +16,7 @@ from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey, check_plain
-from polars_mcc._store.delta_table import OF_INPUT, N
+from polars_mcc._store.delta_table import INPUT_COLUMNS, N
 
 
 def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame:
@@ -32,7 +32,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
             msg = f"gold and pred are different columns, both called '{name}': rename one of them"
             raise ValueError(msg)
     labels = {gold.name: GOLD, **{name: PRED + name for name in preds.names}}
-    sliced = cut(sides_of(log, several=True), keys, taken=[*labels, N, *OF_INPUT])
+    sliced = cut(sides_of(log, several=True), keys, taken=[*labels, N, *INPUT_COLUMNS])
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
         message = (
@@ -45,7 +45,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
     return joint(sliced).select(*map(as_expr, sliced.keys), *named, n.alias(N))
 
 
-def description(log: Described[Any]) -> dict[str, Any]:
+def names_of_labels(log: Described[Any]) -> dict[str, Any]:
     """The names of gold and pred, by which the counts are a log again."""
     preds = log.roles.preds
     assert preds is not None  # noqa: S101 - a store needs predictions
@@ -53,6 +53,6 @@ def description(log: Described[Any]) -> dict[str, Any]:
     return {"gold": log.roles.gold.name, "pred": names if preds.is_several else names[0]}
 
 
-def as_described(known: Mapping[str, Any]) -> dict[str, Any]:
+def log_options_of(known: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `PredictionLog` for the counts of a store."""
     return {**known["columns"], "weight": N}

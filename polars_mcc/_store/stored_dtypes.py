@@ -8,7 +8,7 @@ import io
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
-_STORED: dict[DataTypeClass, DataType] = {
+_DELTA_DTYPES: dict[DataTypeClass, DataType] = {
     pl.UInt8: pl.Int16(),
     pl.UInt16: pl.Int32(),
     pl.UInt32: pl.Int64(),
@@ -24,26 +24,26 @@ _STORED: dict[DataTypeClass, DataType] = {
 """Times are stored as nanoseconds since midnight, durations in their own unit."""
 
 
-def stored(dtype: DataType | DataTypeClass) -> DataType | DataTypeClass:
+def delta_dtype(dtype: DataType | DataTypeClass) -> DataType | DataTypeClass:
     """A dtype of Delta that holds every value of a dtype of Polars."""
     if isinstance(dtype, pl.Datetime):
         if dtype.time_unit == "ns":  # Delta has microseconds.
             return pl.Int64()
         return pl.Datetime("us", "UTC" if dtype.time_zone else None)
     if isinstance(dtype, (pl.List, pl.Array)):
-        return pl.List(stored(dtype.inner))
+        return pl.List(delta_dtype(dtype.inner))
     if isinstance(dtype, pl.Struct):
-        return pl.Struct({one.name: stored(one.dtype) for one in dtype.fields})
-    return _STORED.get(dtype.base_type(), dtype)
+        return pl.Struct({field.name: delta_dtype(field.dtype) for field in dtype.fields})
+    return _DELTA_DTYPES.get(dtype.base_type(), dtype)
 
 
-def as_text(schema: pl.Schema) -> str:
+def schema_as_text(schema: pl.Schema) -> str:
     """A schema as text: the base64 of an empty file of Arrow IPC."""
     file = io.BytesIO()
     pl.DataFrame(schema=schema).write_ipc(file)
     return base64.b64encode(file.getvalue()).decode()
 
 
-def from_text(text: str) -> pl.Schema:
+def schema_of_text(text: str) -> pl.Schema:
     """The schema of such a text."""
     return pl.read_ipc(io.BytesIO(base64.b64decode(text))).schema

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import Reference
+from polars_mcc._base.values_as_text import count_as_text, label_text, percent
 from polars_mcc._counts.sliced_log import SAID
 
 LONGEST_LIST = 100
@@ -74,13 +75,13 @@ def _unlisted_in_words(
     sure = "" if p is None else f", p_adjusted {p:.2g}"
     model = f" ({row['model']})" if has_models else ""
     scores = f"{metric} {here}, {reference} {there}{sure}"
-    return f"{name}: {row[SAID]}{model} (n {count(row['n'])}, {scores})."
+    return f"{name}: {row[SAID]}{model} (n {count_as_text(row['n'])}, {scores})."
 
 
 def confusion_in_words(gold: object, pred: object, share: float, rest: float | None) -> str:
     """A confusion in words, such as `40 % of gold 0 predicted 1, 28 % elsewhere`."""
     elsewhere = "none elsewhere" if rest is None else f"{percent(rest)} elsewhere"
-    return f"{percent(share)} of gold {text(gold)} predicted {text(pred)}, {elsewhere}"
+    return f"{percent(share)} of gold {label_text(gold)} predicted {label_text(pred)}, {elsewhere}"
 
 
 def collapse_in_words(pred: object, missed: object, n: float) -> str:
@@ -88,25 +89,5 @@ def collapse_in_words(pred: object, missed: object, n: float) -> str:
 
     `missed` is the most frequent label that is not predicted, `n` its rows.
     """
-    return f"predicts only '{text(pred)}': 0 of {count(n)} '{text(missed)}' found"
-
-
-def percent(share: float) -> str:
-    """A share in percent, with one decimal below 10 %. The space does not break the line."""
-    digits = 0 if share >= 0.1 or share == 0 else 1
-    return f"{100 * share:.{digits}f}\u00a0%"
-
-
-def text(value: object) -> str:
-    """The text of a value of a key, or of a label."""
-    return "null" if value is None else str(value)
-
-
-def rows_in_words(n: float) -> str:
-    """A number of rows in words."""
-    return f"{count(n)} {'row' if n == 1 else 'rows'}"
-
-
-def count(n: float) -> str:
-    """The text of a number of rows, or of a sum of weights."""
-    return f"{n:,}" if isinstance(n, int) else f"{n:,.6g}"
+    rows = count_as_text(n)
+    return f"predicts only '{label_text(pred)}': 0 of {rows} '{label_text(missed)}' found"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.slice_names import crossed
+from polars_mcc._base.slice_names import crossed_name
 from polars_mcc._comparisons.corrected_p_values import adjusted
 from polars_mcc._counts.sliced_log import SAID, SET, SlicedLog
 from polars_mcc._intervals.count_arrays import of_arrays
@@ -84,7 +84,7 @@ def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
         metric: pl.col("score_b"),
         f"{metric}_rest": pl.col("score_a"),
         f"{metric}_expected": pl.col("expected"),
-        SAID: crossed(said),
+        SAID: crossed_name(said),
         SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
         "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
     }

@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import Select
 from support import in_browser
 
 from polars_mcc import plot
-from polars_mcc._display.explorer_scores import METRICS, OF_POSITIVE
+from polars_mcc._display.explorer_scores import LABEL_METRICS, POSITIVE_METRICS
 
 KEYS = ["ink_band", "fold", "day"]
 MODELS = ["logistic", "knn", "bayes"]
@@ -77,7 +77,7 @@ def test_scores_are_those_of_by_for_twenty_cuts(page):
     cuts = 0
     for cut in range(20):
         keys = [key for key in KEYS if rng.random() < 0.5]
-        metric = METRICS[cut % len(METRICS)]
+        metric = LABEL_METRICS[cut % len(LABEL_METRICS)]
         model = rng.randrange(len(MODELS))
         chosen, asked = log, {}
         for place, key in enumerate(KEYS):
@@ -104,7 +104,7 @@ def test_scores_are_those_of_by_for_twenty_cuts(page):
 
 
 @in_browser
-@pytest.mark.parametrize("metric", OF_POSITIVE)
+@pytest.mark.parametrize("metric", POSITIVE_METRICS)
 def test_metrics_of_the_positive_label(browser, tmp_path, metric):
     log = digits().mcc(pred="logistic", positive=8)
     path = tmp_path / "report.html"

@@ -167,7 +167,7 @@ def test_rows_and_files_done(monkeypatch):
 
 
 def shown(patience: float, files: list[int | None], monkeypatch) -> str:
-    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    monkeypatch.setattr(_progress, "_SECONDS_BEFORE_BAR", patience)
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     with closing(_progress.ProgressBar(files, title="logs", console=console)) as bar:
         bar.advance(1_000_000)
@@ -190,12 +190,12 @@ def test_rows_that_a_filter_leaves_are_known_of_partitions(tmp_path):
         frame = pl.DataFrame({"gold": range(rows), "pred": 0})
         frame.write_parquet(tmp_path / f"day={day}/0.parquet")
         frame.write_csv(tmp_path / f"{day}.csv")
-    logs = _inputs.find([str(tmp_path / "day=*")])
+    logs = _inputs.find_logs([str(tmp_path / "day=*")])
     assert _inputs.rows_of_files(logs) == [3, 5]
     assert _inputs.rows_of_files(logs, "day > 1", ["day"]) == [0, 5]
     assert _inputs.rows_of_files(logs, "gold > 1", ["gold"]) == [None, None]
-    assert _inputs.rows_of_files(_inputs.find([str(tmp_path / "*.csv")])) == [None, None]
-    assert _inputs.rows_of_files(_inputs.find(["https://a.b/*.parquet"])) == [None]
+    assert _inputs.rows_of_files(_inputs.find_logs([str(tmp_path / "*.csv")])) == [None, None]
+    assert _inputs.rows_of_files(_inputs.find_logs(["https://a.b/*.parquet"])) == [None]
 
 
 class Watching(NotebookClient):

@@ -79,11 +79,11 @@ def test_what_a_table_needs_is_named(inside, kind, package, extra, tmp_path, mon
     file.parent.mkdir(parents=True)
     file.write_text("{}")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    found = read_files.find([str(tmp_path / "log")])
+    found = read_files.find_logs([str(tmp_path / "log")])
     assert (found.files, found.format.name) == ([str(tmp_path / "log")], kind)
     install = rf"reading {kind} tables needs {package}, .*: pip install 'polars-mcc\[{extra}\]'"
     with pytest.raises(ModuleNotFoundError, match=install):
-        read_files.scan(found)
+        read_files.scan_logs(found)
 
 
 @pytest.mark.parametrize("url", ["hf://datasets/a/b", "https://a.b/c", "https://a.b/*", "x3://a/b"])
@@ -91,13 +91,13 @@ def test_urls_that_cannot_be_listed_are_left_to_polars(url, monkeypatch):
     monkeypatch.setattr(
         "polars_mcc._inputs.buckets_and_credentials.listing", lambda *_: pytest.fail("it is listed")
     )
-    assert read_files.find([url]).files == [url]
+    assert read_files.find_logs([url]).files == [url]
 
 
 def test_a_folder_called_metadata_is_a_folder(tmp_path):
     (tmp_path / "log/metadata").mkdir(parents=True)
     FIRST.write_parquet(tmp_path / "log/metadata/0.parquet")
-    assert read_files.find([str(tmp_path / "log")]).format.name == "Parquet"
+    assert read_files.find_logs([str(tmp_path / "log")]).format.name == "Parquet"
 
 
 @pytest.fixture

@@ -200,8 +200,13 @@ def test_a_frame_of_polars_in_another_coat():
 
 @pytest.mark.slow
 def test_what_is_too_long_is_cut_and_said(monkeypatch):
-    for name, most in {"MAX_ROWS": 3, "MAX_LINES": 2, "_MAX_LABELS": 2, "_MAX_TIMES": 4}.items():
-        monkeypatch.setattr(sections, name, most)
+    for name, limit in {
+        "MAX_TABLE_ROWS": 3,
+        "MAX_LINES": 2,
+        "_MAX_MATRIX_LABELS": 2,
+        "_MAX_TIMES": 4,
+    }.items():
+        monkeypatch.setattr(sections, name, limit)
     log = hostile_log().with_columns(other=pl.col("pred").shift(1))
     page = log.mcc.report("year", "day")
     assert "Among 7 slices, some look bad by chance alone." in page

@@ -19,8 +19,8 @@ from support import first
 import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._store import delta_table as stores
-from polars_mcc._store.delta_table import INPUT, SIZE, VERSION, Input, Store, is_store, opened
-from polars_mcc._store.stored_dtypes import as_text, from_text, stored
+from polars_mcc._store.delta_table import INPUT, SIZE, VERSION, Input, Store, is_store, open_store
+from polars_mcc._store.stored_dtypes import delta_dtype, schema_as_text, schema_of_text
 
 SCHEMA = pl.Schema({"key": pl.Enum(["a", "b"]), "gold": pl.UInt8, "pred": pl.UInt8, "n": pl.Int64})
 COLUMNS = {"gold": "gold", "pred": "pred"}
@@ -106,7 +106,7 @@ def test_two_processes_make_one_store(tmp_path):
 
 
 def test_a_step_ends_where_it_began_if_files_were_merged_meanwhile(tmp_path, monkeypatch):
-    monkeypatch.setattr(stores, "_FILES", 3)
+    monkeypatch.setattr(stores, "_MAX_FILES", 3)
     store = store_in(tmp_path)
     for number in range(6):
         assert step(store, Input(f"{number}", 2, "1"))
@@ -121,7 +121,7 @@ def test_a_step_ends_where_it_began_if_files_were_merged_meanwhile(tmp_path, mon
 
 
 def test_few_files_are_not_merged(tmp_path, monkeypatch):
-    monkeypatch.setattr(stores, "_FILES", 3)
+    monkeypatch.setattr(stores, "_MAX_FILES", 3)
     store = store_in(tmp_path)
     for number in range(3):
         assert step(store, Input(f"{number}", 2, "1"))
@@ -142,7 +142,7 @@ def test_files_are_deleted_when_their_time_is_over(tmp_path):
     store = store_in(tmp_path)
     for version in "xy":
         assert step(store, Input("a", 1, version))
-    first = next(iter(opened(str(tmp_path), version=1).table.file_uris()))
+    first = next(iter(open_store(str(tmp_path), version=1).table.file_uris()))
     assert [*store.upkeep(7)] == []
     assert (
         DeltaTable(tmp_path).metadata().configuration["delta.logRetentionDuration"]
@@ -201,10 +201,10 @@ def test_keys_of_every_dtype_come_back(tmp_path, dtype):
 
 
 def test_a_dtype_of_delta_is_itself():
-    assert from_text(as_text(SCHEMA)) == SCHEMA
-    for dtype in map(stored, KEYS):
-        assert stored(dtype) == dtype
-    assert stored(pl.Null()) == pl.String()
+    assert schema_of_text(schema_as_text(SCHEMA)) == SCHEMA
+    for dtype in map(delta_dtype, KEYS):
+        assert delta_dtype(dtype) == dtype
+    assert delta_dtype(pl.Null()) == pl.String()
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_what_is_no_store_of_ours_is_left_alone(tmp_path):
         with pytest.raises(
             ValueError, match=f"{name}' is not a store of counts: make one with polars-m"
         ):
-            opened(str(tmp_path / name))
+            open_store(str(tmp_path / name))
     logs = Logs(tmp_path / "logs")
     logs.write("a.parquet")
     with pytest.raises(

@@ -333,7 +333,7 @@ def test_a_file_that_was_just_written_is_waited_for(logs, store):
 
 def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, monkeypatch):
     """Also if it is written after the look-up of the input, and before the count ends."""
-    scan, changes = read_files.scan, [1, 1, 1]
+    scan, changes = read_files.scan_logs, [1, 1, 1]
 
     def changed_and_scanned(*arguments):
         if changes:
@@ -341,7 +341,7 @@ def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, m
             logs.write("a.parquet")
         return scan(*arguments)
 
-    monkeypatch.setattr(read_files, "scan", changed_and_scanned)
+    monkeypatch.setattr(read_files, "scan_logs", changed_and_scanned)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     keep(logs, store)
     logs.check(store)

@@ -103,8 +103,8 @@ def test_partitions_are_columns_and_columns_may_be_added(tmp_path, draw):
 def test_a_step_of_a_table_is_taken_as_a_whole(tmp_path, draw, monkeypatch):
     """The store changes once, so no query and no killed process can see a row twice."""
     table, store = tmp_path / "table", tmp_path / "store"
-    monkeypatch.setattr(new_and_changed, "_TOGETHER", (1, 0))
-    monkeypatch.setattr(count_and_commit, "_OFTEN", 0.0)
+    monkeypatch.setattr(new_and_changed, "_CHUNK_LIMITS", (1, 0))
+    monkeypatch.setattr(count_and_commit, "_SECONDS_BETWEEN_STEPS", 0.0)
     for _ in range(4):
         draw().write_delta(table, mode="append")
     keep(table, store)
@@ -216,7 +216,7 @@ def test_a_table_whose_files_do_not_stand_alone_is_counted_as_a_whole(tmp_path, 
         log.write_delta(table, mode="append")
     assert DeltaTable(table).protocol().reader_features == ["timestampNtz"]
     assert keep(table, store) == {"counted": 2}
-    monkeypatch.setattr(formats, "_ALONE", set())
+    monkeypatch.setattr(formats, "_FEATURES_OF_PLAIN_FILES", set())
     assert keep(table, store) == {"counted": 1, "removed": 2}
     check(table, store)
     assert keep(table, store) == {"unchanged": 1}

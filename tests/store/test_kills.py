@@ -13,7 +13,7 @@ import pytest
 from store_cases import Logs, Objects, keep, s3_server
 
 from polars_mcc._store import count_and_commit, delta_table, new_and_changed
-from polars_mcc._store.delta_table import opened
+from polars_mcc._store.delta_table import open_store
 
 KILLS = int(os.environ.get("POLARS_MCC_KILLS", "30"))
 
@@ -21,7 +21,11 @@ KILLS = int(os.environ.get("POLARS_MCC_KILLS", "30"))
 def _keep(place: str, store: str, begun, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     # One step per input makes many steps, and small files that are merged.
-    new_and_changed._TOGETHER, count_and_commit._OFTEN, delta_table._FILES = (1, 0), 0.0, 4
+    (
+        new_and_changed._CHUNK_LIMITS,
+        count_and_commit._SECONDS_BETWEEN_STEPS,
+        delta_table._MAX_FILES,
+    ) = (1, 0), 0.0, 4
     begun.set()
     keep(place, store)
 
@@ -88,7 +92,7 @@ def _kill(logs: Logs, store: Path | str, processes, environment=None) -> None:
     done = keep(logs, store)
     assert logs.is_kept(store)
     logs.check(store)
-    kept = opened(str(store))
+    kept = open_store(str(store))
     print(
         f"Store: {kills} processes killed, {between} of them with inputs yet to be counted, and "
         f"{finished} finished before; {kept.table.version()} versions, "

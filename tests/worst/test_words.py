@@ -7,12 +7,11 @@ import re
 import polars as pl
 import pytest
 
-from polars_mcc._base.slice_names import clause, in_words
+from polars_mcc._base.slice_names import clause, slice_name
+from polars_mcc._base.values_as_text import percent, rows_in_words
 from polars_mcc._worst.failures_in_words import (
     collapse_in_words,
     confusion_in_words,
-    percent,
-    rows_in_words,
     summed_up,
 )
 
@@ -51,9 +50,9 @@ def test_a_key_of_any_name(key):
 
 def test_several_keys_of_some_sets():
     rows = pl.DataFrame({"keys": ["a, b", "b", ""], "a": ["x", None, None], "b": ["≤ 3", None, ""]})
-    named = in_words({"a": pl.col("a"), "b": pl.col("b")}, pl.col("keys"))
+    named = slice_name({"a": pl.col("a"), "b": pl.col("b")}, pl.col("keys"))
     assert rows.select(named).to_series().to_list() == ["a = x and b ≤ 3", "b = null", "all rows"]
-    assert rows.head(1).select(in_words({})).item() == "all rows"
+    assert rows.head(1).select(slice_name({})).item() == "all rows"
 
 
 def test_confusions_and_shares():
