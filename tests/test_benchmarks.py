@@ -46,7 +46,7 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         check=True,
     )
     assert_prints(done.stdout, "speed_whole", "speed_warm")
-    _, whole, _, warm, _, fastest, _, fastest_warm = done.stdout.split("\n\n")
+    _, whole, _, warm, _, fastest, _, fastest_warm, _, _ = done.stdout.split("\n\n")
     queries = ["DuckDB, from pairs", "DuckDB, from marginals"]
     queries += ["DuckDB, from joint pairs"] * (workload == "three models")
     for table, peers in ((whole, queries), (warm, queries)):
@@ -58,6 +58,17 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
     for table, every in ((fastest, whole), (fastest_warm, warm)):
         _, _, row = table.strip().splitlines()
         assert row.removesuffix(" |") in every
+
+
+@pytest.mark.parametrize("query", ["the command line", "map_groups, scikit-learn"])
+def test_speed_beside_duckdb(query, tmp_path, monkeypatch, capsys):
+    """A query in this process: that others have processes of their own is tried above."""
+    log, folder = speed.BY_NAME[speed.SHORT_TEXT], tmp_path / "log"
+    speed.write_logs(log, 8000, folder)
+    monkeypatch.setattr("sys.argv", [])
+    speed.QUERIES[query](log, folder)
+    speed.print_beside([[log.name, query, *map(str, range(7))], ["another", query, "1"]])
+    assert_prints(capsys.readouterr().out, "speed_beside")
 
 
 def numbers_of(function: Callable[..., None], *arguments: object) -> list[float]:
