@@ -60,6 +60,7 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         assert row.removesuffix(" |") in every
 
 
+@pytest.mark.filterwarnings("ignore:Cyclopts application invoked without tokens")
 @pytest.mark.parametrize("query", ["the command line", "map_groups, scikit-learn"])
 def test_speed_beside_duckdb(query, tmp_path, monkeypatch, capsys):
     """A query in this process: that others have processes of their own is tried above."""
