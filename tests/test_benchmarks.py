@@ -27,8 +27,10 @@ from benchmarks import (
     promises,
     quick,
     report_cost,
+    scores_cost,
     sets_cost,
     speed,
+    tried,
     waiting,
 )
 
@@ -46,7 +48,7 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         check=True,
     )
     assert_prints(done.stdout, "speed_whole", "speed_warm")
-    _, whole, _, warm, _, fastest, _, fastest_warm = done.stdout.split("\n\n")
+    _, whole, _, warm, _, fastest, _, fastest_warm, _, _ = done.stdout.split("\n\n")
     queries = ["DuckDB, from pairs", "DuckDB, from marginals"]
     queries += ["DuckDB, from joint pairs"] * (workload == "three models")
     for table, peers in ((whole, queries), (warm, queries)):
@@ -60,11 +62,23 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         assert row.removesuffix(" |") in every
 
 
-def numbers_of(function: Callable[..., None], *arguments: object) -> list[float]:
+@pytest.mark.filterwarnings("ignore:Cyclopts application invoked without tokens")
+@pytest.mark.parametrize("query", ["the command line", "map_groups, scikit-learn"])
+def test_speed_beside_duckdb(query, tmp_path, monkeypatch, capsys):
+    """A query in this process: that others have processes of their own is tried above."""
+    log, folder = speed.BY_NAME[speed.SHORT_TEXT], tmp_path / "log"
+    speed.write_logs(log, 8000, folder)
+    monkeypatch.setattr("sys.argv", [])
+    speed.QUERIES[query](log, folder)
+    speed.print_beside([[log.name, query, *map(str, range(7))], ["another", query, "1"]])
+    assert_prints(capsys.readouterr().out, "speed_beside")
+
+
+def numbers_of(function: Callable[..., None], *arguments: object, **options: object) -> list[float]:
     """The numbers that a function prints."""
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
-        function(*arguments)
+        function(*arguments, **options)
     return [*map(float, told.getvalue().split())]
 
 
@@ -177,9 +191,11 @@ def test_promises_are_kept_by_worst(weights, monkeypatch):
         assert_kept([*promises.searches(promises.Cell(mix, "10% wrong", 3000, weights), 1, rng)])
 
 
-def test_what_was_tried_prints_tables():
-    done = run("tried", "--samples", "5")
-    assert_prints(done, "tried_variances", "tried_tests")
+def test_what_was_tried_prints_tables(monkeypatch, capsys):
+    monkeypatch.setattr(tried, "SIDES", ((15, 35), (60, 140)))
+    monkeypatch.setattr("sys.argv", ["tried.py", "--samples", "5"])
+    tried.main()
+    assert_prints(capsys.readouterr().out, "tried_variances", "tried_tests")
 
 
 def test_few_differences_prints_a_table(monkeypatch, capsys):
@@ -287,8 +303,19 @@ def test_engines_and_larger_logs():
     assert_prints(done, "engines", "larger_logs")
 
 
-def test_what_scores_cost(tmp_path):
-    done = run("scores_cost", str(tmp_path), "--rows", "8000", "--rounds", "1")
+def test_what_scores_cost(tmp_path, monkeypatch, capsys):
+    """One query in a process of its own, as all of them have there; the others here."""
+
+    def apart_or_here(file: str, folder: str, flag: str, query: str, *options: str) -> list[float]:
+        if query == scores_cost.BASE:
+            return measuring.apart(file, folder, flag, query, *options)
+        return numbers_of(scores_cost.run, query, folder, in_memory=bool(options))
+
+    monkeypatch.setattr(scores_cost, "apart", apart_or_here)
+    options = ["--rows", "8000", "--rounds", "1"]
+    monkeypatch.setattr("sys.argv", ["scores_cost.py", str(tmp_path), *options])
+    scores_cost.main()
+    done = capsys.readouterr().out
     assert "| Parquet | by, three metrics, with ci |" in done
     assert "| in memory | compare, roc_auc |" in done
 

@@ -7,7 +7,8 @@ two Markdown tables. The first table is what a user feels: each run is a new pro
 It shows the median and the range of the ratios, peaks of memory, and the largest difference of the
 scores. The second table is what the engine does: warm calls, in turns in one process, without the
 first call of each. Runs repeat `--rounds` times. In the first table they stop earlier if a peer has
-taken `--patience` seconds. Two tables more have the fastest query of DuckDB for each log.
+taken `--patience` seconds. Two tables more have the fastest query of DuckDB for each log, and a
+third one has what is beside DuckDB: the command line and scikit-learn, on short text labels.
 
 The floor is what any query of Polars must do: decode the columns, and hash their values.
 """
@@ -65,12 +66,13 @@ class Workload:
         return logs / f"{shape}-{self.models}-{self.days}-{rows}"
 
 
+SHORT_TEXT = "short text labels"
 WORKLOADS = [
     Workload("Boolean labels", "boolean", classes=2),
     Workload("integer labels", "integer"),
     Workload("8-bit labels, 16-bit slices", "int8", slice_dtype="int16"),
     Workload("Enum labels", "enum"),
-    Workload("short text labels", "short"),
+    Workload(SHORT_TEXT, "short"),
     Workload("long text labels", "long"),
     Workload("1000 text labels", "short", classes=1000),
     Workload("100 000 text slices, 5 labels", "short", classes=5, slices=100_000),
@@ -449,7 +451,7 @@ def peers(workload: Workload) -> Iterator[str]:
     yield "Polars, pairs only"
     if workload.labels == "boolean":
         yield "polars_ds"
-    if workload.name == "short text labels":
+    if workload.name == SHORT_TEXT:
         yield from [
             "the command line",
             "map_groups, scikit-learn",
@@ -470,7 +472,7 @@ def engines(workload: Workload) -> Iterator[str]:
 
 def growth(rows: int) -> Iterator[tuple[Workload, int]]:
     """Logs that grow in rows, in slices, or in labels, with the number of rows to write."""
-    short = BY_NAME["short text labels"]
+    short = BY_NAME[SHORT_TEXT]
     for times in GROWTH:
         yield replace(short, name=f"{times} × {rows // 20} rows", repeat=times), rows // 20
     for times in GROWTH:
@@ -489,11 +491,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--patience", type=float, default=30, help="seconds that a peer may take")
     parser.add_argument("--only", nargs="*", default=[""], help="only logs with this in their name")
-    parser.add_argument("--peers", default="", help="only peers with this in their name")
+    parser.add_argument("--peers", nargs="*", default=[""], help="only peers with this in theirs")
     parser.add_argument("--query", choices=QUERIES, nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--workload", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
-    args = parsed(parser, rounds=3, only=["integer labels", "short text", "three"], peers="DuckDB")
+    short = {"only": ["integer labels", "short text", "three"], "peers": ["DuckDB", "line"]}
+    args = parsed(parser, rounds=3, **short)
     if args.query:
         workload = Workload(**args.workload)
         if len(args.query) > 1:
@@ -511,6 +514,7 @@ def main() -> None:
     whole, in_process = print_whole_processes(args), print_warm_calls(args)
     print_fastest("whole processes", WHOLE, whole)
     print_fastest("warm calls", WARM, in_process)
+    print_beside(whole)
 
 
 WARM = ["ours / peer", "range", "ours, s", "peer, s"]
@@ -535,7 +539,7 @@ def print_whole_processes(args: argparse.Namespace) -> list[list[str]]:
         with ProcessPoolExecutor(1, get_context("spawn")) as writer:
             writer.submit(write_logs, workload, rows, folder).result()
         for peer in beside_whom:
-            if args.peers in peer:
+            if any(text in peer for text in args.peers):
                 found.append(beside(peer, workload, folder, args.rounds, args.patience))
                 print_row(*found[-1])
     return found
@@ -546,7 +550,7 @@ def print_warm_calls(args: argparse.Namespace) -> list[list[str]]:
     print_head(["log", "each peer"], WARM)
     found = []
     for workload in WORKLOADS:
-        others = [peer for peer in engines(workload) if args.peers in peer]
+        others = [one for one in engines(workload) if any(text in one for text in args.peers)]
         if is_asked(args, workload) and others:
             folder = workload.folder(args.logs, args.rows)
             for row in warm(workload, folder, others, args.rounds):
@@ -564,6 +568,15 @@ def print_fastest(title: str, figures: Sequence[str], rows: Sequence[Sequence[st
         if of_log:
             fastest = max(of_log, key=lambda row: float(row[2]))
             print_row(*fastest[: 2 + len(figures)])
+
+
+def print_beside(rows: Sequence[Sequence[str]]) -> None:
+    """A table of the peers but DuckDB, on short text labels."""
+    print("\nbeside DuckDB, whole processes:\n")
+    print_head(["beside DuckDB"], WHOLE)
+    for name, peer, *figures in rows:
+        if name == SHORT_TEXT and not peer.startswith("DuckDB"):
+            print_row(peer, *figures[: len(WHOLE)])
 
 
 if __name__ == "__main__":

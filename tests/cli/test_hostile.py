@@ -405,7 +405,7 @@ class TestOut:
         return file
 
     @pytest.mark.slow
-    @in_turn(suffix=[".csv", ".json", ".parquet"], room=[0, 500, 500])
+    @in_turn(suffix=[".csv", ".json", ".parquet"], room=[0, 500])
     def test_a_full_disk_leaves_what_was_there(self, log, tmp_path, suffix, room):
         """A limit on the file size stands in for a full disk."""
         (tmp_path / "out").mkdir()
