@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import sys
 from typing import NamedTuple
-from unittest import mock
-
-from cyclopts import App
 
 from polars_mcc._cli import run_command
-
-_ARGUMENTS = {}
-_read_signature = App.assemble_argument_collection
-
-
-def _arguments(app: App, **options):
-    """The arguments of a command, whose signature is read once; each call costs 30 ms."""
-    asked = (app.default_command, str(app.app_stack.default_parameter), str(options))
-    if asked not in _ARGUMENTS:
-        _ARGUMENTS[asked] = _read_signature(app, **options)
-    new = {id(argument): copy.copy(argument) for argument in _ARGUMENTS[asked]}
-    for argument in new.values():
-        argument.tokens = []
-        argument.children = type(argument.children)(new[id(child)] for child in argument.children)
-    return type(_ARGUMENTS[asked])(new.values())
 
 
 class Done(NamedTuple):
@@ -56,8 +37,7 @@ def invoke(*arguments: str, is_terminal: bool = False) -> Done:
     try:
         code: object = None
         try:
-            with mock.patch.object(App, "assemble_argument_collection", _arguments):
-                run_command.main(list(arguments))
+            run_command.main(list(arguments))
         except SystemExit as exited:
             code = exited.code
         written = []
