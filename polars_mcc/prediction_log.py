@@ -15,17 +15,17 @@ import polars as pl
 from polars_mcc._base.errors_on_collect import own_message
 from polars_mcc._base.message_parts import Words, as_code, said
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._counts.label_warnings import (
+from polars_mcc._counts.labels_seen import Seen, seen
+from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
     remarks,
     spelled_alike,
     warn_of,
 )
-from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._frame.missing_column import MissingColumn, did_you_mean
+from polars_mcc._frame.missing_and_likely_columns import MissingColumn, did_you_mean
 from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 from polars_mcc._metrics.registry import needs_two_classes
@@ -61,9 +61,14 @@ def _as_method(verb: VerbT) -> VerbT:
         for name in options:
             if name not in defaults:
                 raise TypeError(_no_option(name, verb.__name__, defaults))
-        # A lazy answer reads the log later: see `deferred_step.inferred`.
-        is_now = isinstance(log.frame, pl.DataFrame) or verb is _check
-        with seen() if is_now else nullcontext() as labels:
+        # They are read by the verb, and again for warnings.
+        options = {
+            name: [*value] if isinstance(value, Iterator) else value
+            for name, value in options.items()
+        }
+        # Else the answer is lazy, and warns when it is collected: see `deferred_step.inferred`.
+        is_answered_here = isinstance(log.frame, pl.DataFrame) or verb is _check
+        with seen() if is_answered_here else nullcontext() as labels:
             try:
                 answer = _answered(log, verb, given, options)
             except MissingColumn as error:
@@ -95,15 +100,15 @@ def _answered(
     within = options.get("within")
     inside = [within] if isinstance(within, (str, pl.Expr, Key)) else within or []
     kinds = [key for key in (*keys, *inside) if isinstance(key, Key)]
-    if not kinds:  # Columns alone are known.
+    if not kinds:  # The rows do not change what columns are.
         return verb(log, *keys, **options)
 
     def ask(*, unread: bool = False) -> Any:  # noqa: ANN401 - of any verb
         changed = {"within": settled(log, inside, unread=unread)} if inside else {}
         return verb(log, *settled(log, keys, unread=unread), **{**options, **changed})
 
-    is_now = verb in (_check, _report)  # They read the log anyway.
-    if is_now or all(key.is_settled for key in kinds) or not log.roles.is_lazy:
+    reads_anyway = verb in (_check, _report)
+    if reads_anyway or all(key.is_settled for key in kinds) or not log.roles.is_lazy:
         return ask()
     if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')

@@ -38,12 +38,6 @@ def test_a_source_that_a_plan_uses_twice_runs_once():
     assert len(runs) == 1
 
 
-@case("Score, in _metrics/mcc_expression.py")
-def test_nulls_of_dtype_null_are_equal():
-    rows = pl.DataFrame({"gold": [None], "pred": [None]})
-    assert rows.select(pl.col("gold").eq_missing("pred")).item() is True
-
-
 @case("_without_bytes, in _cli/output_files.py")
 def test_bytes_are_written_as_json_or_are_an_error():
     with pytest.raises(pl.exceptions.PolarsError):

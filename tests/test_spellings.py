@@ -307,12 +307,14 @@ def test_a_label_that_comes_late_is_found_without_the_text_of_all_rows():
 
 @pytest.mark.slow
 def test_labels_that_were_counted_are_not_read_again(monkeypatch):
-    from polars_mcc._counts import label_warnings  # noqa: PLC0415 - what is watched
+    from polars_mcc._counts import warnings_on_labels_and_keys  # noqa: PLC0415 - what is watched
 
     read = []
-    labels = label_warnings.LogLabels.labels
+    labels = warnings_on_labels_and_keys.LogLabels.labels
     monkeypatch.setattr(
-        label_warnings.LogLabels, "labels", lambda *a, **k: read.append(1) or labels(*a, **k)
+        warnings_on_labels_and_keys.LogLabels,
+        "labels",
+        lambda *a, **k: read.append(1) or labels(*a, **k),
     )
     log = pl.DataFrame({"gold": ["a", "b", "b"] * 5000, "pred": ["a", "a", "b"] * 5000})
     for verb, (keys, options) in {**PLAIN, **DEFERRED}.items():

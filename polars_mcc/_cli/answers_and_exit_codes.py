@@ -14,12 +14,13 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import in_shell, of_error, option, said
-from polars_mcc._base.values_as_text import rows_in_words
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._cli import output_files
 from polars_mcc._cli.shared_options import OutputOptions
 from polars_mcc._cli.terminal import hidden_columns, show, terminal_table
-from polars_mcc._counts.label_warnings import (
+from polars_mcc._counts.labels_seen import Seen, seen
+from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     PredictionLogWarning,
     key_is_gold,
@@ -27,8 +28,7 @@ from polars_mcc._counts.label_warnings import (
     remarks,
     spelled_alike,
 )
-from polars_mcc._counts.labels_seen import Seen, seen
-from polars_mcc._frame.missing_column import MissingColumn
+from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs

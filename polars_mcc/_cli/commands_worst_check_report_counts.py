@@ -404,7 +404,7 @@ def worst(
         """Say how many slices were tested, even if none is listed."""
         preds = log.log.roles.preds
         has_models = preds is not None and preds.is_several
-        metric = registry.one(search.metric).name
+        metric = registry.find_metric(search.metric).name
         say(summed_up(tested, metric, search.to, has_models=has_models))
         slices = tested if search.verdicts else tested.filter(verdict="listed")
         return slices if search.top is None else slices.head(search.top)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
-from polars_mcc._base.values_as_text import as_text, in_markdown, json_rows
+from polars_mcc._base.values_as_text_or_markdown import as_text, in_markdown, json_rows
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import is_text
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._intervals.count_arrays import floats, of_arrays
 from polars_mcc._intervals.interval_methods import critical, normal, student
-from polars_mcc._intervals.interval_options import columns_of
+from polars_mcc._intervals.interval_options import limit_columns
 from polars_mcc._metrics.slice_sums import Floats, Ints
 
 
@@ -25,7 +25,7 @@ class Side(NamedTuple):
     @classmethod
     def of(cls, scores: pl.DataFrame, metric: str, suffix: str = "") -> Side:
         """The columns of a metric in a frame of scores."""
-        return cls(*(floats(scores[name + suffix]) for name in (metric, *columns_of([metric]))))
+        return cls(*(floats(scores[name + suffix]) for name in (metric, *limit_columns([metric]))))
 
     def gather(self, places: Ints) -> Side:
         """The scores of these slices; -1 is none."""

@@ -111,7 +111,7 @@ def required(asked: IntoMetric, bound: Literal["min", "max"], given: Bounds | No
     rules = [
         Rule(metric, bound, threshold, metric.name)
         for name, threshold in of_metrics
-        for metric in registry.chosen(name)
+        for metric in registry.find_metrics(name)
     ]
     for rule in rules:
         frame = rule.given if isinstance(rule.given, pl.DataFrame) else None

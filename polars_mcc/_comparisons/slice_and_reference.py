@@ -22,12 +22,12 @@ from polars_mcc._comparisons.rest_of_log import pairs_of_rest
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.count_arrays import Counted, Draws, floats, of_arrays
+from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
 from polars_mcc._intervals.interval_options import TO, IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Given, Scorer
 from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
-from polars_mcc._intervals.variance_and_clusters import NOTHING
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
 

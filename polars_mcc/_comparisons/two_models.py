@@ -9,10 +9,10 @@ from polars_mcc._base.allowed_values import Correction
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import Side, difference
 from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal_critical
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.scores_with_intervals import estimate
-from polars_mcc._intervals.variance_and_clusters import NOTHING
 from polars_mcc._metrics.slice_sums import Floats
 
 _IS_B = "of:pred"  # no metric has this name

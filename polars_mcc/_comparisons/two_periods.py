@@ -7,7 +7,7 @@ import polars as pl
 
 from polars_mcc._comparisons.difference_interval import Side, difference, difference_by_cluster
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, with_limits_of
+from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, with_limit_columns
 from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
 from polars_mcc._metrics.slice_sums import Floats, added_up
 
@@ -29,7 +29,7 @@ def changes(
     def of(name: str, period: str) -> pl.Expr:
         return pl.col(name).filter(pl.col("period") == period)
 
-    shown = [*with_limits_of([metric.name]), *(fact.name for fact in facts)]
+    shown = [*with_limit_columns([metric.name]), *(fact.name for fact in facts)]
     both = log.per_slice(
         estimated.scores.lazy(),
         n_null=pl.col("n_null").sum(),

@@ -16,9 +16,10 @@ from polars_mcc._frame.labels import are_scored
 def classes_of(log: SlicedLog) -> pl.LazyFrame:
     """Reduce a log to its classes, in one pass over its rows.
 
-    `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted and both, as Int128
-    multiples of `unit`. `null_n`: the rows not scored, in the wide dtype. Such rows keep a label
-    here, so that a slice without scored rows is not lost.
+    `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted and both, in units of the
+    slice, as Int128. `unit` is the root of this unit, 1 for integers. `null_n`: the rows not
+    scored, in the wide dtype. Such rows keep a label here, so that a slice without scored rows is
+    not lost.
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
     if is_plain and log.is_multilabel:
@@ -29,12 +30,12 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
     # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
     if is_one_boolean or log.is_of_scores or not is_plain:
-        return of_pairs(log, pairs(log))
+        return classes_of_pairs(log, pairs(log))
 
     def from_codes(scan: Scan) -> pl.DataFrame:
         """Count pairs where they are few, and classes where pairs are many; add both up."""
         few, many = pairs_and_classes(log, scan, classes_suffice=True)
-        sides = pl.concat([of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
+        sides = pl.concat([classes_of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
         sums = sides.group_by(*log.slice, "label").agg(pl.col("unit").max(), pl.col("^.*_n$").sum())
         return sums.collect()
 
@@ -47,6 +48,9 @@ def _from_rows(log: SlicedLog) -> pl.LazyFrame:
     A hit is one row to group and a miss is two, but there are far fewer groups than with pairs.
     All models share the gold labels, so each gold label is grouped once, with a count per model.
     There is only one group by: for a second one Polars would keep the rows of the log in memory.
+
+    A row with gold a and pred b becomes two rows: (label a, missed by no model), which has the row
+    and its hits, and (label b, missed by the model at this place).
     """
     keys = [KEY + key for key in log.keys]
     labels = pl.col("gold", *(PRED + name for name in log.models)).cast(log.label_dtype)
@@ -85,7 +89,7 @@ def _from_rows(log: SlicedLog) -> pl.LazyFrame:
     return pl.concat(of_models)
 
 
-def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+def classes_of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add each pair to the classes of its two labels."""
     if log.is_multilabel:
         return classes_of_lists(log, pairs)

@@ -65,7 +65,7 @@ def count_columns(log: SlicedLog) -> list[str]:
     return ["n", "n_null", *([] if log.is_frequency else ["squares"])]
 
 
-def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
+def pairs_added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
     """Add up pairs with the same slice and the same values of `columns`."""
     total = log.numbers.total(log.numbers.widen(pl.col("n")))
     n, *numbers = count_columns(log)
@@ -78,7 +78,7 @@ def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.Lazy
 
 def merged(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add up equal pairs within the slices of `log`, which may join several slices of `pairs`."""
-    return added_up(
+    return pairs_added_up(
         log, pairs, **{name: pl.col(name) for name in ("gold", "pred", *log.pair_splits)}
     )
 
@@ -87,7 +87,7 @@ def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add up the pairs of all clusters. A log without clusters keeps its pairs."""
     if not log.has_clusters:
         return pairs
-    return added_up(log, pairs, gold=pl.col("gold"), pred=pl.col("pred"))
+    return pairs_added_up(log, pairs, gold=pl.col("gold"), pred=pl.col("pred"))
 
 
 def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

@@ -57,19 +57,19 @@ def cut(
         if name in taken and (name in last or not long):
             message = f"key '{name}' has the name of a column of the answer; rename it, as in "
             raise pl.exceptions.DuplicateError(said(message, renamed(name, f"{name}_key")))
-    within = {"cluster": roles.cluster} if clusters and roles.cluster is not None else {}
-    within |= _conditions(roles, periods) if periods else {}
-    weighed = roles.weighed({**of_keys, **sides.columns, **within})
+    splitting = {"cluster": roles.cluster} if clusters and roles.cluster is not None else {}
+    splitting |= _conditions(roles, periods) if periods else {}
+    weighed = roles.weighed({**of_keys, **sides.columns, **splitting})
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
     keys_of_rows = [
         as_expr(key).name.prefix(KEY) for named in of_keys.values() for key in named.given
     ]
-    splits = [named.expr.alias(name) for name, named in within.items()]
+    splits = [named.expr.alias(name) for name, named in splitting.items()]
     weights = [weighed.weight.alias("weight"), *map(pl.col, weighed.sums)]
     has_baseline = sides.baseline is not None or "baseline" in sides.columns
-    pair_splits = [*(["baseline"] if has_baseline else []), *within]
+    pair_splits = [*(["baseline"] if has_baseline else []), *splitting]
     pair_splits += [CLASS] if sides.is_per_class and sides.of_row is None else []
     models = tuple(name for name in sides.columns[PRED].dtypes if name != sides.baseline)
     return SlicedLog(

@@ -18,7 +18,7 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import Failure, unless
 
-_MOST = 2**63 - 1
+_LARGEST_COUNT = 2**63 - 1
 _LIMB = 2**60
 
 
@@ -85,7 +85,7 @@ class Numbers:
     def widen(self, weight: pl.Expr) -> pl.Expr:
         """Cast a weight to the wide dtype."""
         # The sum of larger weights could wrap around. A single one is too large anyway.
-        return weight.cast(pl.Int128).clip(upper_bound=_MOST + 1)
+        return weight.cast(pl.Int128).clip(upper_bound=_LARGEST_COUNT + 1)
 
     def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
         """Sum wide weights, as parts whose sum is the total."""
@@ -94,13 +94,16 @@ class Numbers:
     def failures(self, total: pl.Expr) -> list[Failure]:
         """The condition that a total is too large, with its message."""
         end = (
-            f", more than {_MOST} (2^63 - 1), the most that is counted exactly; make the weights "
-            "smaller, or cast them to Float64"
+            f", more than {_LARGEST_COUNT} (2^63 - 1), the most that is counted exactly; make the "
+            "weights smaller, or cast them to Float64"
         )
-        return [Failure(total > _MOST, ("the rows add up to at least ", total, end))]
+        return [Failure(total > _LARGEST_COUNT, ("the rows add up to at least ", total, end))]
 
     def unit(self, total: pl.Expr) -> pl.Expr:  # noqa: ARG002
-        """The unit of the weights of a slice, from their total: one number per slice."""
+        """The root of the unit of a slice, from the total of its weights: one number per slice.
+
+        The unit itself may be out of the range of floats.
+        """
         return pl.lit(1.0)
 
     def in_units(self, weight: pl.Expr, unit: pl.Expr) -> pl.Expr:  # noqa: ARG002
@@ -116,7 +119,7 @@ class Numbers:
         return Product((a * b,))
 
 
-class Floats(Numbers):
+class FloatNumbers(Numbers):
     """Arithmetic of float weights: as exact as integers for weights above 10^-18 of their total."""
 
     count = wide = pl.Float64()
@@ -148,7 +151,6 @@ class Floats(Numbers):
         return [Failure(~total.is_finite(), message)]
 
     def unit(self, total: pl.Expr) -> pl.Expr:
-        """The square root of the unit: the unit itself may be out of the range of floats."""
         bits = total.clip(math.ulp(0.0), sys.float_info.max).log(2)
         return pl.lit(2.0).pow(((bits - self._UNITS) / 2).ceil())
 
@@ -168,7 +170,7 @@ class Floats(Numbers):
 
 def numbers(dtype: pl.DataType) -> Numbers:
     """Choose the arithmetic for the dtype of a numeric weight."""
-    return Numbers() if dtype.is_integer() else Floats()
+    return Numbers() if dtype.is_integer() else FloatNumbers()
 
 
 def count_where(condition: pl.Expr) -> pl.Expr:

@@ -17,7 +17,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced_log import PRED, SlicedLog
 
-_MOST = 2**63
+_CODES = 2**63
 _NARROW = (pl.Boolean, pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
 
 
@@ -77,7 +77,7 @@ def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
     physical = pl.Series(dtype=dtype).to_physical().dtype
     if physical not in (*_NARROW, pl.Int32, pl.UInt32):
         codes = [(of_label(label) // 2).cast(pl.Int128) for label in (gold, pred)]
-        return Pair(codes[0] * _MOST + codes[1], _MOST)
+        return Pair(codes[0] * _CODES + codes[1], _CODES)
     bits, number = (16, pl.Int64) if physical in _NARROW else (32, pl.Int128)
     radix, least = 2 ** (bits + 1), -(2 ** (bits - 1)) - 1  # less than any label, for null
     codes = [

@@ -1,4 +1,4 @@
-"""The labels that a query counts, for remarks on them: the log need not be read again."""
+"""The labels that a query counts, for warnings about them: most need no second look at the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Seen:
 
     parts: list[pl.Series] = field(default_factory=list)
     is_sound: bool = False
-    """Whether counts show that each model has hits, two gold classes and the positive label."""
+    """Whether counts of a lazy log show that each model has hits, two gold classes and the positive
+    label."""
 
     @classmethod
     def of(cls, log: SlicedLog, pairs: pl.DataFrame, positive: object = None) -> Seen:
@@ -58,7 +59,7 @@ class Seen:
 
 
 SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
-"""Where the labels go, while somebody asks for them."""
+"""Where the labels go, inside of `with seen()`."""
 
 
 @contextmanager
@@ -73,7 +74,7 @@ def seen() -> Iterator[Seen]:
 
 
 def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
-    """If somebody asks for labels, collect the counts at once and take theirs."""
+    """Inside of `with seen()`: collect the counts at once, and take their labels."""
     labels = SEEN.get()
     if labels is None or not (log.with_text is not None or is_text(log.label_dtype)):
         return counts

@@ -101,7 +101,7 @@ def by_codes(
         try:
             counts = count(scan)
         except FAILURES:
-            if reading is not None:  # It asks again, with a bar of the plain plan.
+            if reading is not None:  # `progress_bar` asks again, for the plain plan.
                 reading.is_coded = False
                 raise
             return plain.collect(engine="streaming")
@@ -154,7 +154,7 @@ def _counted(
     counts, rows = count(
         scan, jobs, values, classes_suffice=classes_suffice, nulls_are_labels=is_label
     )
-    need(rows_of(log) == sum(rows))
+    need(n_rows_of(log) == sum(rows))
     of_files = pl.DataFrame({"n": rows}, {"n": pl.Int64}).with_columns(scan.folders)
     series = {name: values[name].series(dtype) for name, dtype in dtypes.items()}
     if are_hashed:
@@ -172,7 +172,7 @@ def _counted(
         yield decoded
 
 
-def rows_of(log: SlicedLog) -> int:
+def n_rows_of(log: SlicedLog) -> int:
     """How many rows Polars finds in a log. Of Parquet files it reads only the footers."""
     rows: int = log.frame.select(pl.len()).collect().item()
     return rows

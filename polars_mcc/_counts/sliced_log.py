@@ -16,7 +16,7 @@ import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.slice_names import slice_name
-from polars_mcc._base.values_as_text import as_text
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.exact_sums import Numbers
 from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
 

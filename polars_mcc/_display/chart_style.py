@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.missing_package import missing
-from polars_mcc._base.values_as_text import as_text
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._display.table_and_to_numpy import (
     COLOUR,

@@ -15,7 +15,7 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls, check_at_least, check_choice
 from polars_mcc._base.message_parts import quoted
-from polars_mcc._base.values_as_text import as_text
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.count_rows import OF_COUNTS
 from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import alt

@@ -148,7 +148,7 @@ def _range_of_metric(scores: pl.Series, metric: str) -> tuple[float, float]:
     """The range of the metric. No ends if a score is outside: the column is not that metric."""
     low = high = None
     with suppress(ValueError):  # The registry has no metric that is an expression.
-        low, high = ranges_of([registry.one(metric)]).get(metric, (None, None))
+        low, high = ranges_of([registry.find_metric(metric)]).get(metric, (None, None))
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     return (low, high) if scores.is_between(low, high).all() else (-math.inf, math.inf)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._base.missing_package import missing
 from polars_mcc._base.slice_names import slice_name
-from polars_mcc._base.values_as_text import as_text
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import COMPLETE, SAID, SET
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import check_collected

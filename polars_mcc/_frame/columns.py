@@ -10,7 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.message_parts import Words, few, quoted, said
-from polars_mcc._frame.missing_column import missing_column
+from polars_mcc._frame.missing_and_likely_columns import missing_column
 
 IntoColumn: TypeAlias = str | pl.Expr  # a column name or any Polars expression
 

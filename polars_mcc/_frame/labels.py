@@ -18,7 +18,7 @@ Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
 
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 _SHOWN = 10  # labels that a message shows, at most
-_MOST = 2**127 - 1  # the largest Int128
+_LARGEST_INT128 = 2**127 - 1  # the largest Int128
 
 
 def common_dtype(columns: Labelled) -> pl.DataType:
@@ -212,7 +212,7 @@ def as_compared(label: pl.Expr, name: str, dtype: pl.DataType, common: pl.DataTy
         why = "but beside Booleans only 0 and 1 are labels; make it Boolean by a comparison"
         return unless(label == 1, _failure(label, name, is_other, why))
     if dtype == pl.UInt128 and common == pl.Int128:
-        is_other = label > _MOST
+        is_other = label > _LARGEST_INT128
         why = "too large beside integers that may be negative; make both text"
         return unless(label.cast(common, strict=False), _failure(label, name, is_other, why))
     return label

@@ -111,7 +111,9 @@ class Described(Generic[FrameT]):
                 or a score per class has not one column for each of two labels or more.
             TypeError: `frame` is no frame, or a column of another engine is an expression.
 
-        Everything is checked at once, against the schema. No data are read.
+        Everything is checked at once, against the schema; `frame.mcc` is checked by its first verb.
+        No rows of a lazy frame are read. Of a DataFrame, some are read for the message if its
+        labels cannot be compared.
         """
         self.frame: FrameT | OtherFrame = frame
         self._given = GivenRoles(

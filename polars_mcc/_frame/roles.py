@@ -24,7 +24,7 @@ from polars_mcc._frame.columns import (
 )
 from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
-from polars_mcc._frame.missing_column import MissingColumn, likely
+from polars_mcc._frame.missing_and_likely_columns import MissingColumn, likely
 
 if TYPE_CHECKING:
     from polars_mcc._frame.engines import Engine
@@ -141,7 +141,7 @@ class Roles:
 
 
 def roles_of(frame: object, given: GivenRoles) -> Roles:
-    """Check the options of a log against its schema, or raise an error. No data are read."""
+    """Check the options of a log against its schema, or raise an error. No lazy data are read."""
     try:
         return _resolved(frame, given)
     except MissingColumn as error:

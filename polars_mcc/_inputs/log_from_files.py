@@ -16,12 +16,12 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.message_parts import Words, in_shell, of_error, option, said
 from polars_mcc._base.visible_text import say
-from polars_mcc._counts.label_warnings import heard
+from polars_mcc._counts.warnings_on_labels_and_keys import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
 from polars_mcc._frame.log_options import Described
-from polars_mcc._frame.missing_column import missing_column
+from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs

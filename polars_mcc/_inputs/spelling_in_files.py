@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._base.message_parts import in_shell, option, quoted
-from polars_mcc._base.values_as_text import rows_in_words
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.find_files import absolute

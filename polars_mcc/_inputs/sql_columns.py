@@ -13,7 +13,7 @@ from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import as_sql
 from polars_mcc._base.unstable_polars import by_sql
 from polars_mcc._frame.columns import IntoColumn, as_expr
-from polars_mcc._frame.missing_column import no_column
+from polars_mcc._frame.missing_and_likely_columns import no_column
 from polars_mcc._keys.any_key import WORDS, IntoKey
 
 UseOfSql: TypeAlias = Callable[[pl.LazyFrame, str], pl.LazyFrame]

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_mcc._counts.class_counts import is_scored, of_pairs
+from polars_mcc._counts.class_counts import classes_of_pairs, is_scored
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SlicedLog
@@ -29,8 +29,8 @@ from polars_mcc._intervals.count_arrays import labels_and_codes
 from polars_mcc._intervals.interval_options import (
     Bootstrap,
     IntervalOptions,
-    columns_of,
-    with_limits_of,
+    limit_columns,
+    with_limit_columns,
 )
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.metric_type import Metric
@@ -145,7 +145,7 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     of_slices = merged(plain, counted.lazy())
     measured = measure(
         plain,
-        of_pairs(plain, of_slices),
+        classes_of_pairs(plain, of_slices),
         options.metrics,
         pairs=of_slices,
         positive=options.positive,
@@ -157,7 +157,7 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     generators = {table.number: np.random.default_rng(seeds[table.number]) for table in tables}
     names = [metric.name for metric in options.metrics]
     schema: dict[str, pl.DataType] = {_SLICE: pl.UInt32(), "n_clusters": pl.Int64()}
-    schema |= dict.fromkeys(columns_of(names), pl.Float64())
+    schema |= dict.fromkeys(limit_columns(names), pl.Float64())
     known: list[dict[str, float | None]] = []
     for some in _portions(tables, method.replicates):
         step = max(1, _AT_A_TIME // sum(table.cells.height for table in some))
@@ -176,11 +176,11 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
                 influence = None if left_out is None else table.jackknife(left_out[name].to_numpy())
                 score, scores = slices[name][table.number], drawn[name].to_numpy()
                 interval = _interval(metric, score, scores, options.ci, influence)
-                limits |= dict(zip(columns_of([name]), interval, strict=True))
+                limits |= dict(zip(limit_columns([name]), interval, strict=True))
             known.append(limits)
     shown = [pl.col("n_clusters").fill_null(0)] if log.pair_splits else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
-        *log.slice, "n", *shown, *with_limits_of(names), "n_null"
+        *log.slice, "n", *shown, *with_limit_columns(names), "n_null"
     )
 
 
@@ -226,7 +226,7 @@ def _scored(
             pl.col("^(gold|pred|hit)_n$").cast(wide), null_n=pl.lit(0, wide), unit=pl.lit(1.0)
         )
         if cells is not None:
-            classes = of_pairs(alone, cells)
+            classes = classes_of_pairs(alone, cells)
         scores = measure(alone, classes, options.metrics, pairs=cells, positive=options.positive)
         values = pl.col(names).cast(pl.Float64).fill_null(math.nan)
         scores_of_draws.append(scores.select(_SLICE, _DRAW, values).sort(_SLICE, _DRAW).collect())

@@ -8,9 +8,9 @@ import polars as pl
 from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.count_arrays import CountedCells, of_arrays
+from polars_mcc._intervals.influence_of_rows import Influence
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._intervals.variance_and_clusters import Influence
 from polars_mcc._metrics.score_levels_and_bins import in_floats, levels_of, of_bins, probabilities
 
 

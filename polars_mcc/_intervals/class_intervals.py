@@ -14,15 +14,15 @@ import polars as pl
 
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.count_arrays import Classes, CountedCells, Draws
-from polars_mcc._intervals.interval_methods import Sampling, interval
-from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
-from polars_mcc._intervals.smoothed_tables import OBSERVED, tables_of
-from polars_mcc._intervals.variance_and_clusters import (
+from polars_mcc._intervals.influence_of_rows import (
     Influence,
     columns_of_classes,
     smoothed_tables,
 )
+from polars_mcc._intervals.interval_methods import Sampling, interval
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
+from polars_mcc._intervals.smoothed_tables import OBSERVED, tables_of
 from polars_mcc._metrics.derivatives import Column
 from polars_mcc._metrics.one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
@@ -90,7 +90,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
             if name in seen:
                 is_exact = name in CLASS_GIVEN or options.method != "score"
                 known = np.nan_to_num(facts.value)
-                limits = limits.reaching(known, seen[name], facts, is_exact=is_exact)
+                limits = limits.widened_by(known, seen[name], facts, is_exact=is_exact)
             answers += limits.columns(name)
     keys = slices[rows.of_row].select(log.slice) if log.slice else pl.DataFrame()
     answer = pl.concat([keys, arrays.labels], how="horizontal")

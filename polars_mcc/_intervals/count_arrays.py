@@ -39,7 +39,10 @@ class Counted(NamedTuple):
     def of_rows(  # noqa: PLR0917 - the fields
         cls, number: int, slices: Ints, gold: Ints, pred: Ints, n: Ints, squares: Ints
     ) -> tuple[Counted, Ints]:
-        """Add up equal pairs of rows, in their order; and the place of the pair of each row."""
+        """Add up equal pairs of rows in any order; and the place of the pair of each row.
+
+        Equal pairs are added up in the order of their rows.
+        """
         order = np.lexsort([pred, gold, slices])
         keys = np.stack([slices, gold, pred]).astype(np.int64)[:, order]
         is_new = np.diff(keys, prepend=-1).any(axis=0)
@@ -105,7 +108,10 @@ class CountedCells(NamedTuple):
         return cls(labels, pairs, pair, row, n, squares, cluster[0] if cluster else None)
 
     def draws(self, number: int, slices: Ints) -> tuple[Draws, Ints]:
-        """The draws of cells, if the cells are of other slices; -1 is none. And their places."""
+        """The draws of slices, and the place of each of their cells in this object.
+
+        `slices` has the slice of each cell; a cell with -1 belongs to none, and is left out.
+        """
         cluster = np.zeros(len(slices), np.int64) if self.cluster is None else self.cluster
         order = np.lexsort([self.row, self.pair, cluster, slices])
         order = order[slices[order] >= 0]

@@ -9,9 +9,9 @@ import polars as pl
 
 from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._counts.label_warnings import warner
 from polars_mcc._counts.labels_seen import Seen
 from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._counts.warnings_on_labels_and_keys import warner
 from polars_mcc._frame.log_options import Described
 from polars_mcc._metrics.metric_type import Metric
 
@@ -27,26 +27,23 @@ def inferred(
 ) -> pl.LazyFrame:
     """What `infer` makes of counts. The counts of a lazy log are collected when the answer is.
 
-    A lazy log is remarked on then. `metrics` say whether scores need two gold classes. `check`
+    Then it warns about the labels. `metrics` say whether scores need two gold classes. `check`
     raises an error if the counts are wrong. `infer` gives the columns of the answer from counts
     without rows.
     """
     warn = warner(log, of_two_classes=any(metric.is_of_two for metric in metrics))
 
-    def on_collect() -> pl.DataFrame:
-        counted = counts.collect(engine="streaming")
+    def answer(counted: pl.DataFrame) -> pl.DataFrame:
         check(counted)
-        answer = infer(counted)
-        warn(Seen.of(sliced, counted, log.roles.positive_label))
-        return answer
+        inferred = infer(counted)
+        warn(lambda: Seen.of(sliced, counted, log.roles.positive_label))
+        return inferred
 
     if not log.roles.is_lazy:
-        counted = counts.collect()
-        check(counted)
-        return infer(counted).lazy()
+        return answer(counts.collect()).lazy()
     check_portable(sliced)
     schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema
-    return deferred(on_collect, schema)
+    return deferred(lambda: answer(counts.collect(engine="streaming")), schema)
 
 
 def check_portable(log: SlicedLog) -> None:

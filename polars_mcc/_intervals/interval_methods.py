@@ -5,8 +5,9 @@ proportion has the variance of the score. The interval of the score is then Wils
 of the proportion. For a score that is a proportion, such as recall, these are the rows that could
 have been wrong, and the interval is Wilson's to the last digit.
 
-m comes from the smoothed tables (see `tables`), because the observed table takes a rate of 0 or 1
-as known exactly. Each table smooths the rates on one side. So m is the smallest that they give.
+m comes from smoothed tables (see `smoothed_tables.tables_of`), because the observed table takes a
+rate of 0 or 1 as known exactly. Each table smooths the rates on one side. So m is the smallest that
+they give.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Method
 from polars_mcc._intervals.count_arrays import of_arrays
-from polars_mcc._intervals.interval_options import IntervalOptions, columns_of
+from polars_mcc._intervals.influence_of_rows import NOTHING, Influence
+from polars_mcc._intervals.interval_options import IntervalOptions, limit_columns
 from polars_mcc._intervals.never_predicted_classes import Between
-from polars_mcc._intervals.variance_and_clusters import NOTHING, Influence
 from polars_mcc._metrics.slice_sums import Floats, Ints
 
 
@@ -33,7 +34,7 @@ class Interval(NamedTuple):
     high: Floats
     se: Floats
 
-    def reaching(
+    def widened_by(
         self,
         score: Floats,
         seen: Between,
@@ -42,12 +43,13 @@ class Interval(NamedTuple):
         is_exact: bool,
         is_compared: bool = False,
     ) -> Interval:
-        """The same, with what a class that is never predicted may add on each side.
+        """The limits, wider on each side by what a class that is never predicted may change.
 
         The limits of the score are independent of the values of the score at the tables of
-        `never_predicted`. So the squares of both distances from the score are added. `is_exact`: a
-        textbook gives the limits, and only a score without limits gets some. A score that jumps may
-        be anything. Its limits are the ends of its range; a score that is compared has none.
+        `never_predicted_classes.between`. So the squares of both distances from the score are
+        added. `is_exact`: a textbook gives the limits, and only a score without limits gets some.
+        A score jumps if it is far away even where the class is nearly never predicted. Such a score
+        may be anything: its limits are the ends of its range; a score that is compared has none.
         """
         has_none = np.isnan(self.low)
         values = []
@@ -65,7 +67,7 @@ class Interval(NamedTuple):
 
     def columns(self, name: str) -> Iterable[pl.Series]:
         """The columns of an answer."""
-        return of_arrays(**dict(zip(columns_of([name]), self, strict=True)))
+        return of_arrays(**dict(zip(limit_columns([name]), self, strict=True)))
 
 
 class Sampling(NamedTuple):

@@ -20,14 +20,14 @@ PERIODS = pl.Enum(["before", "after"])
 FrameT_co = TypeVar("FrameT_co", covariant=True)
 
 
-def columns_of(metrics: Iterable[str]) -> list[str]:
+def limit_columns(metrics: Iterable[str]) -> list[str]:
     """The names of the limits and of the standard error: `mcc_low`, `mcc_high`, `mcc_se`."""
     return [f"{metric}_{what}" for metric in metrics for what in ("low", "high", "se")]
 
 
-def with_limits_of(metrics: Iterable[str]) -> list[str]:
+def with_limit_columns(metrics: Iterable[str]) -> list[str]:
     """The same after the name of each metric: `mcc`, `mcc_low`, `mcc_high`, `mcc_se`."""
-    return [column for metric in metrics for column in (metric, *columns_of([metric]))]
+    return [column for metric in metrics for column in (metric, *limit_columns([metric]))]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Gold classes that are never predicted → how far a score may be from the observed one.
 
-Where no row has a prediction, the variance of a score tells little: of 30 rows of a rare class with
-a recall of 0.09, none is predicted so in 6 % of samples, and then MCC is 0/0, shown as 0. What was
-never seen is rare, but how rare? If none of n independent rows was seen to do something, its rate
-is at most
+Where no row has a prediction, the variance of a score tells little. In 6 % of samples with 30 rows
+of a rare class with a recall of 0.09, no row is predicted as this class. Then MCC is 0/0, shown as
+0. What was never seen is rare, but how rare? If none of n independent rows was seen to do
+something, its rate is at most
 
     U(n) = 1 - (α/2)^(1/n),
 
@@ -31,8 +31,8 @@ from typing import NamedTuple
 import numpy as np
 
 from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
+from polars_mcc._intervals.influence_of_rows import columns_of_classes, differentiated
 from polars_mcc._intervals.smoothed_tables import ClassTable
-from polars_mcc._intervals.variance_and_clusters import columns_of_classes, differentiated
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.one_vs_rest import TwoByTwo
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up

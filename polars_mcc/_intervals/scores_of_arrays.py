@@ -1,6 +1,6 @@
 """Counted pairs of codes → the scores of slices, their limits, and their scores given the labels.
 
-All is arrays. `estimate` makes them from frames, and a search counts codes itself.
+Only arrays come in and go out. `estimate` makes them from frames; a search counts codes itself.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._intervals import variance_and_clusters
+from polars_mcc._intervals import influence_of_rows
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
+from polars_mcc._intervals.influence_of_rows import Influence
 from polars_mcc._intervals.interval_methods import Interval, Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import between
 from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
 from polars_mcc._intervals.smoothed_tables import tables_of
-from polars_mcc._intervals.variance_and_clusters import Influence
 from polars_mcc._metrics.metric_type import Metric, Needed
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
 
@@ -107,7 +107,7 @@ class Scorer:
             t, p, c, fn, fp, tn = (x.astype(np.float64) for x in (t, p, c, *differences))
             rows, is_positive = Segments.of(slices, number), self.is_positive[codes]
             classes = Classes(self.labels, rows, codes, t, p, c, fn, fp, tn, is_positive)
-            return variance_and_clusters.values_of(classes, metric, zero_division)
+            return influence_of_rows.values_of(classes, metric, zero_division)
 
     def values_of_pairs(self, pairs: Counted, zero_division: float | None) -> Floats:
         """The scores of slices, from their pairs."""
@@ -116,7 +116,7 @@ class Scorer:
             if metric.is_of_scores:
                 return INFLUENCES[metric.name](self._levels_of(pairs)[0]).value
             classes, _ = Classes.of(pairs, self.labels, self.is_positive)
-            return variance_and_clusters.values_of(classes, metric, zero_division)
+            return influence_of_rows.values_of(classes, metric, zero_division)
 
     def influences(
         self, pairs: Counted, pools: Pools | None = None, *, is_smoothed: bool = True
@@ -124,7 +124,7 @@ class Scorer:
         """How far rows move the scores of slices, which may be compared within pools."""
         if any(metric.is_of_scores for metric in self.metrics):
             levels, placed = self._levels_of(pairs)
-            of_metrics = variance_and_clusters.of_scores(levels, placed, self.metrics)
+            of_metrics = influence_of_rows.influences_on_scores(levels, placed, self.metrics)
             return Influences(of_metrics, placed, None, {})
         classes, placed = Classes.of(pairs, self.labels, self.is_positive)
         expected, is_known = None, {}
@@ -138,13 +138,13 @@ class Scorer:
         of_metrics = {}
         if metrics := [metric for metric in self.metrics if not metric.pairs]:
             tables = tables_of(classes, placed, expected, is_smoothed=is_smoothed)
-            of_metrics |= variance_and_clusters.of_classes(
+            of_metrics |= influence_of_rows.influences_on_classes(
                 classes, tables, metrics, self.zero_division
             )
         if metrics := [metric for metric in self.metrics if metric.pairs]:
             labels = (self.labels[side] for side in (pairs.gold, pairs.pred))
             both = pl.DataFrame([*labels], ["gold", "pred"])
-            of_metrics |= variance_and_clusters.of_pairs(placed, both, metrics)
+            of_metrics |= influence_of_rows.influences_on_pairs(placed, both, metrics)
         return Influences(of_metrics, placed, classes, is_known)
 
     def measured(
@@ -181,7 +181,7 @@ class Scorer:
                 variance = drawn.products(phi, phi) / drawn.size / drawn.size
                 limits = interval(score, moved, variance, sampling, options)
                 if name in never_predicted:
-                    limits = limits.reaching(
+                    limits = limits.widened_by(
                         score,
                         never_predicted[name],
                         moved,
@@ -239,7 +239,7 @@ class Scorer:
         if classes is not None and self.zero_division is not None:
             for metric in self.metrics:
                 if not metric.pairs and np.isnan(scores[metric.name]).any():
-                    filled = variance_and_clusters.values_of(classes, metric, self.zero_division)
+                    filled = influence_of_rows.values_of(classes, metric, self.zero_division)
                     scores[metric.name] = filled
         return scores
 

@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.class_counts import of_pairs
+from polars_mcc._counts.class_counts import classes_of_pairs
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.count_arrays import Counted, CountedCells, floats
-from polars_mcc._intervals.interval_options import IntervalOptions, columns_of, with_limits_of
+from polars_mcc._intervals.interval_options import (
+    IntervalOptions,
+    limit_columns,
+    with_limit_columns,
+)
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Measured, Scorer
 from polars_mcc._metrics.exact_scores import measure
@@ -50,32 +54,42 @@ def estimate(
         pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
     order = sorted(log.slice, key=lambda name: name not in log.slice_splits)
     scores = measure(
-        log, of_pairs(log, pairs), options.metrics, pairs=pairs, positive=options.positive
+        log, classes_of_pairs(log, pairs), options.metrics, pairs=pairs, positive=options.positive
     ).collect()
     scores = scores.sort(order) if order else scores
-    cells, number = CountedCells.of(log, counts, scores), scores.height
-    about_weights = log.zero_division, log.is_frequency
-    scorer = Scorer(options.sure, cells.labels, options.positive, *about_weights)
-    pools = None
-    if within is not None:
-        pool_of = np.zeros(number, np.int64)
-        if within:
-            ranks = scores.select(pl.struct(within).rank("dense")).to_series()
-            pool_of = ranks.cast(pl.Int64).to_numpy() - 1
-        own = np.ones(number, bool) if in_pool is None else scores.select(in_pool).to_series()
-        is_own = np.asarray(own)[cells.pairs.slices]
-        slices, *columns = (array[is_own] for array in cells.pairs[1:])
-        n_pools = int(pool_of.max(initial=-1)) + 1
-        pools = Pools(pool_of, Counted.of_rows(n_pools, pool_of[slices], *columns)[0])
+    cells = CountedCells.of(log, counts, scores)
+    scorer = Scorer(
+        options.sure,
+        cells.labels,
+        options.positive,
+        zero_division=log.zero_division,
+        is_frequency=log.is_frequency,
+    )
+    pools = None if within is None else _pools(cells.pairs, scores, within, in_pool)
     exact = {metric.name: floats(scores[metric.name]) for metric in options.sure}
-    draws, order_of_cells = cells.draws(number, cells.pairs.slices[cells.pair])
-    drawn = draws, cells.pair[order_of_cells]
-    measured = scorer.measured(cells.pairs, options, pools, drawn, exact)
+    draws, place = cells.draws(scores.height, cells.pairs.slices[cells.pair])
+    measured = scorer.measured(cells.pairs, options, pools, (draws, cells.pair[place]), exact)
     sizes = [] if (n := draws.n_clusters) is None else [pl.Series("n_clusters", n, pl.Int64)]
     limits = [end for name, known in measured.items() for end in known.interval.columns(name)]
     names = [metric.name for metric in options.metrics]
-    unsure = columns_of(name for name in names if name not in measured)
+    unsure = limit_columns(name for name in names if name not in measured)
     none = dict.fromkeys(unsure, pl.lit(None, pl.Float64))
-    shown = [*log.slice, "n", *(size.name for size in sizes), *with_limits_of(names), "n_null"]
+    shown = [*log.slice, "n", *(size.name for size in sizes), *with_limit_columns(names), "n_null"]
     with_limits = scores.with_columns(*sizes, *limits, **none).select(shown)
     return Estimate(with_limits, cells, scorer, pools, measured)
+
+
+def _pools(
+    pairs: Counted, scores: pl.DataFrame, within: Sequence[str], in_pool: pl.Expr | None
+) -> Pools:
+    """The slices with equal columns `within` as pools of the rows of those that are `in_pool`."""
+    pool_of = np.zeros(scores.height, np.int64)
+    if within:
+        ranks = scores.select(pl.struct(within).rank("dense")).to_series()
+        pool_of = ranks.cast(pl.Int64).to_numpy() - 1
+    if in_pool is not None:
+        is_own = scores.select(in_pool).to_series().to_numpy()[pairs.slices]
+        pairs = Counted(pairs.number, *(array[is_own] for array in pairs[1:]))
+    slices, *columns = pairs[1:]
+    n_pools = int(pool_of.max(initial=-1)) + 1
+    return Pools(pool_of, Counted.of_rows(n_pools, pool_of[slices], *columns)[0])

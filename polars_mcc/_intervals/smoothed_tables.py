@@ -48,9 +48,8 @@ def tables_of(
 ) -> list[tuple[ClassTable, Counted]]:
     """The tables of all slices, each with its pairs, in which places of classes stand for labels.
 
-    A smoothed table has its pseudo-rows besides its pairs. Without smoothed tables, only the
-    observed one. If slices are compared, the last table is
-    `POOLED`.
+    The observed table comes first, and is the only one if not `is_smoothed`. A smoothed table has
+    its pseudo-rows besides its pairs. If slices are compared, the last table is `POOLED`.
     """
     observed = observed_table(classes)
     tables = [(observed, pairs)]

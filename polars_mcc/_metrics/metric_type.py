@@ -55,6 +55,9 @@ class Range:
 class Terms:
     """The numbers of a slice that metrics are made of: columns, in the units of the slice.
 
+    A metric is one formula of terms. Of `Terms` it is an expression, which Polars computes exactly.
+    Of `OverClasses` or `OverPairs` it is an array that knows its derivatives, for intervals.
+
     `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
     are s). `n` is the weight of the rows, and `k` the number of classes that occur. Products are
     floats, each rounded once. `positive` is the table of the positive class and the rest. Of a log
@@ -248,8 +251,7 @@ class Metric:
     """The classes that a slice must have to be compared with another. A mean over the classes of a
     slice is another score without one of them."""
     has_gold: Value | None = None
-    """Whether a slice has the gold rows that the metric needs; None: it needs none but scored rows.
-    """
+    """Whether a slice has the gold rows that the metric needs; None: any scored row will do."""
     no_interval: str = ""
     """Why the metric has no interval and no test; "" if it has."""
     multilabel: bool = False  # whether it is defined for rows with lists of labels

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._base.message_parts import option, said
-from polars_mcc._frame.missing_column import did_you_mean
+from polars_mcc._frame.missing_and_likely_columns import did_you_mean
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
@@ -171,7 +171,7 @@ def register_metric(
     _REGISTRY[name] = metric
 
 
-def chosen(metrics: IntoMetrics) -> list[Metric]:
+def find_metrics(metrics: IntoMetrics) -> list[Metric]:
     """Find the metrics that a user asks for, by name or as expressions, or raise an error."""
     listed = [metrics] if _is_one(metrics) else list(metrics)
     for name in listed:
@@ -201,24 +201,24 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
     return asked
 
 
-def one(metric: IntoMetric) -> Metric:
+def find_metric(metric: IntoMetric) -> Metric:
     """Find the one metric that a user asks for, or raise an error."""
     if not _is_one(metric):
         msg = f"metric must be one name of metrics(), or one expression, got {metric!r}"
         raise TypeError(msg)
-    [asked] = chosen(metric)
+    [asked] = find_metrics(metric)
     return asked
 
 
 def needs_two_classes(options: Mapping[str, Any]) -> bool:
     """Whether a verb with these options computes a metric that needs two gold classes."""
     metrics = [options[name] for name in ("metrics", "metric") if name in options]
-    return any(metric.is_of_two for asked in metrics for metric in chosen(asked))
+    return any(metric.is_of_two for asked in metrics for metric in find_metrics(asked))
 
 
-def tested(metric: IntoMetric) -> Metric:
+def find_tested_metric(metric: IntoMetric) -> Metric:
     """Find the one metric that a user asks for, or raise an error if it has no test."""
-    asked = one(metric)
+    asked = find_metric(metric)
     check_sure([asked])
     return asked
 

@@ -7,7 +7,7 @@ import json
 
 import polars as pl
 
-from polars_mcc._base.values_as_text import in_markdown, json_rows
+from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
 from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns, with_texts
 from polars_mcc._report.summary import Report
 

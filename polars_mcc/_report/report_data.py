@@ -12,16 +12,16 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import ReportFormat, check_at_least, check_choice, check_level
-from polars_mcc._base.values_as_text import rows_in_words
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
-from polars_mcc._counts.label_warnings import LogLabels, heard, key_is_gold, remarks
 from polars_mcc._counts.pair_counts import pairs as pairs_of
+from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, heard, key_is_gold, remarks
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.interval_options import columns_of
+from polars_mcc._intervals.interval_options import limit_columns
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
@@ -81,7 +81,7 @@ class ReportSettings:
     @cached_property
     def scored(self) -> Metric:
         """The metric that is drawn and compared."""
-        return registry.one(self.metric)
+        return registry.find_metric(self.metric)
 
     @property
     def of_verb(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def answers(
     without_intervals = [name for name in _TABLE_METRICS if name != settings.scored.name]
     metrics = [settings.metric, *without_intervals]
     scores = [
-        Answer(without(rows, columns_of(without_intervals)), query)
+        Answer(without(rows, limit_columns(without_intervals)), query)
         for rows, query in counted.ask_each("scores", by, keys, metrics=metrics, ci=settings.ci)
     ]
     return Answers(counted, settings, keys, [*columns], scores[0], scores[1:])

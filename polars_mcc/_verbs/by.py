@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, Role, check_choice, check_interval
-from polars_mcc._counts.class_counts import classes_of, of_pairs
+from polars_mcc._counts.class_counts import classes_of, classes_of_pairs
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
@@ -22,9 +22,9 @@ from polars_mcc._intervals.interval_options import (
     Bootstrap,
     IntervalOptions,
     Resampling,
-    columns_of,
+    limit_columns,
     ranges_of,
-    with_limits_of,
+    with_limit_columns,
     within_range,
 )
 from polars_mcc._keys.any_key import IntoKey
@@ -67,7 +67,7 @@ def by(
             as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as "tpr", need
             `positive`, the label of the class. Metrics of scores, such as "roc_auc",
             "average_precision", "brier", "log_loss" and "calibration_error", need the `score` of
-            the log. If metrics of labels and of scores are asked together, a row needs both a
+            the log. If metrics of labels and of scores are asked for together, a row needs both a
             prediction and a score. In Python also a function of the columns of
             `classes`, such as `lambda col: col("recall").min().alias("recall_min")`, or of `gold`,
             `pred` and `n` of the pairs; or an expression of these columns (see `register_metric`).
@@ -98,7 +98,7 @@ def by(
 
     Intervals:
         Let φ be the influence of a row on a metric: the derivative of the definition of the metric
-        (`polars_mcc/_intervals/variance_and_clusters.py` has the formula). The variance of the
+        (`polars_mcc/_intervals/influence_of_rows.py` has the formula). The variance of the
         metric is Σ φ² / n², over the rows of a slice (the delta method; for R_K of two classes:
         Itaya et al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With
         clusters it is Σ (Σ w φ within a cluster)² / (Σ w)². Then Student's t replaces the normal
@@ -114,14 +114,14 @@ def by(
         - "wald": symmetric in the score, cut at the ends of its range.
         - `Bootstrap`: percentiles of replicates drawn with replacement; corrected with `bca`.
 
-        The influences on metrics of scores are DeLong's placements (1988) for "roc_auc", whose
-        variance divides by the rows of a class minus 1. A row moves "average_precision" by its own
-        precision and by the precision of all positive rows below it. A row moves "brier" and
-        "log_loss" by the distance of its loss from the mean. A perfect ranking has no variance. So
-        m of "roc_auc" is also at most what Hanley and McNeil's variance (1982) gives, and what
-        DeLong's gives with half a row more at each end of each class. "average_precision" has rows
-        more likewise. A loss has a row more without a loss, and a row more with the largest loss
-        that a score of the slice allows.
+        The influences on "roc_auc" are DeLong's placements (1988); their variance divides by one
+        less than the rows of a class. A row moves "average_precision" by its own precision and by
+        the precision of all positive rows below it. A row moves "brier" and "log_loss" by the
+        distance of its loss from the mean. A perfect ranking has no variance. So m of "roc_auc" is
+        also at most what Hanley and McNeil's variance (1982) gives, and what DeLong's gives with
+        half a row added at each end of each class. For "average_precision", half a positive row
+        and half a negative row are added above all others. For a loss, a row with no loss is added,
+        and a row with the largest loss that a score of the slice allows.
 
         A custom metric without a range has a symmetric interval, with "score" from the same tables.
         The guide, *How sure*, says for each kind of metric from how many rows on the 95 % "score"
@@ -148,7 +148,8 @@ def by(
         Without `ci`, the query is one plan of Polars. With `ci`, Polars counts on `collect`, and
         NumPy computes the intervals from the counts, in one deferred step: a filter of the answer
         does not reach the scan, and a plan that must be `portable` is refused.
-        So only with `ci` does `collect` warn of labels that make scores wrong (see *Warns*).
+        This step also warns of labels that make scores wrong (see *Warns*). A plan without `ci`
+        cannot.
 
     Lists of labels:
         A list counts as a set: a label is in it or not. The score is R_K of the indicator
@@ -182,8 +183,9 @@ def by(
         PredictionLogWarning: Labels differ only in spelling, such as "Yes" and "yes"; no predicted
             label is a gold label; no row has the positive label; there is one gold class; or a key
             is the gold label. The message has the labels. Of a DataFrame it comes at once; of a
-            LazyFrame only with `ci`, on `collect`, which reads the first 1,000 rows of text labels
-            again. A lazy query without `ci` is silent.
+            LazyFrame only with `ci`, on `collect`. Then the first 1,000 rows of text labels are
+            read again, and more rows until each label that was counted is found. A lazy query
+            without `ci` is silent.
 
     References:
         J. Gorodkin, Comparing two K-category assignments by a K-category correlation
@@ -238,19 +240,31 @@ def by(
     if not isinstance(method, Bootstrap):
         check_choice("method", method, Method, "Bootstrap(...)")
     check_interval(ci, method)
-    asked = registry.chosen(metrics)
-    if not isinstance(method, Resampling):
-        return log.in_kind(of_metrics(log, keys, asked, ci, method, long=long))
-    taken, role = _columns(asked, ci), registry.role_of(asked)
-    sliced = cut(sides_of(log, role), keys, taken=taken, clusters=True, long=long)
-    positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
-    _check_resampling(log, sliced)
-    assert isinstance(method, Bootstrap) and ci is not None  # noqa: S101, PT018 - for type checkers
-    resampling = IntervalOptions(ci, metrics=asked, positive=positive)
+    asked = registry.find_metrics(metrics)
+    if ci is not None and isinstance(method, Bootstrap):
+        return log.in_kind(_of_bootstrap(log, keys, asked, ci, method, long=long))
+    return log.in_kind(of_metrics(log, keys, asked, ci, cast("Method", method), long=long))
+
+
+def _of_bootstrap(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    asked: Sequence[Metric],
+    ci: float,
+    method: Bootstrap,
+    *,
+    long: bool,
+) -> pl.LazyFrame:
+    """The answer of `by` with intervals of a bootstrap."""
     from polars_mcc._intervals import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
+    sides = sides_of(log, registry.role_of(asked))
+    sliced = cut(sides, keys, taken=_names_taken(asked, ci), clusters=True, long=long)
+    positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
+    _check_resampling(log, sliced)
+    options = IntervalOptions(ci, metrics=asked, positive=positive)
     sliced = with_labels_for(sliced, asked)
-    return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
+    return sliced.answer(bootstrap.resampled(sliced, options, method).lazy())
 
 
 def of_metrics(
@@ -265,7 +279,7 @@ def of_metrics(
 ) -> pl.LazyFrame:
     """The answer of `by`. Another verb may add columns to it later: `added` has their names.
 
-    Metrics of labels and metrics of scores need two counts of the log, of the same slices.
+    Metrics of labels and metrics of scores need a count of the log each, of the same slices.
     """
     is_per_class = bool(log.roles.score_labels)
     kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
@@ -284,11 +298,11 @@ def of_metrics(
     scored: list[tuple[SlicedLog, pl.LazyFrame]] = []
     for (role, of_row), metrics in kinds.items():
         sides = sides_of(log, role, several=ci is None, of_row=of_row, both=len(roles) > 1)
-        taken = [*_columns(asked, ci), *added]
+        taken = [*_names_taken(asked, ci), *added]
         sliced = cut(sides, keys, taken=taken, clusters=ci is not None, long=long)
         if sliced.is_multilabel:
             registry.check_multilabel(metrics)
-        scored.append((sliced, scores(log, sliced, metrics, ci, method)))
+        scored.append((sliced, _scored(log, sliced, metrics, ci, method)))
     (sliced, slices), *of_scores = scored
     for log_of_scores, more_columns in of_scores:
         if sliced.has_models:  # The first score is of the first model, and so on.
@@ -298,26 +312,26 @@ def of_metrics(
         more_columns = more_columns.drop("n", "n_clusters", "n_null", strict=False)  # noqa: PLW2901
         slices = sliced.beside(slices, more_columns)
     shown = [metric.name for metric in asked]
-    shown = shown if ci is None else with_limits_of(shown)
+    shown = shown if ci is None else with_limit_columns(shown)
     sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]
     return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, "n_null"))
 
 
-def _columns(asked: Sequence[Metric], ci: float | None) -> list[str]:
-    """The columns of an answer besides the keys and the model, in any order."""
+def _names_taken(asked: Sequence[Metric], ci: float | None) -> list[str]:
+    """The names that no key may have: columns of an answer besides the keys and the model."""
     names = [metric.name for metric in asked]
-    limits = [] if ci is None else ["n_clusters", *columns_of(names)]
+    limits = [] if ci is None else ["n_clusters", *limit_columns(names)]
     return ["n", *names, "n_null", *limits]
 
 
-def scores(
+def _scored(
     log: Described[Any],
     sliced: SlicedLog,
     asked: Sequence[Metric],
     ci: float | None,
     method: Method,
 ) -> pl.LazyFrame:
-    """The metrics of each slice, with intervals if `ci` is given."""
+    """The metrics of each slice, all of labels or all of scores; with `ci`, their intervals."""
     positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
     sliced = with_labels_for(sliced, asked)
     if ci is not None:
@@ -332,14 +346,20 @@ def scores(
     if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
-    if CLASS not in sliced.pair_splits:
-        return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
-    # With a score per class, each class is scored against the rest, and the answer is the mean.
+    if CLASS in sliced.pair_splits:
+        return _means_over_classes(sliced, cells, asked, positive)
+    return measure(sliced, classes_of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
+
+
+def _means_over_classes(
+    sliced: SlicedLog, cells: pl.LazyFrame, asked: Sequence[Metric], positive: pl.Expr | None
+) -> pl.LazyFrame:
+    """Metrics of a score per class: each class is scored against the rest; null if one is null."""
     whole = replace(sliced, pair_splits=())
-    one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # Each class has all rows.
-    slices = measure(whole, of_pairs(whole, one_class), [], positive=positive)
+    one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # each class has all rows
+    slices = measure(whole, classes_of_pairs(whole, one_class), [], positive=positive)
     apart = whole.split_by(CLASS)
-    each = measure(apart, of_pairs(apart, cells), asked, pairs=cells, positive=positive)
+    each = measure(apart, classes_of_pairs(apart, cells), asked, pairs=cells, positive=positive)
     values = {metric.name: pl.col(metric.name) for metric in asked}
     means = {
         name: pl.when(value.null_count() == 0).then(value.mean()) for name, value in values.items()

@@ -6,7 +6,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import check_at_least, check_level
-from polars_mcc._counts.class_counts import of_pairs
+from polars_mcc._counts.class_counts import classes_of_pairs
 from polars_mcc._counts.count_rows import without_clusters
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
@@ -99,7 +99,7 @@ def calibration(
         from polars_mcc._intervals.calibration_intervals import rates_of_bins  # noqa: PLC0415 - NumPy
 
         scored = without_clusters(sliced, cells.lazy())
-        slices = measure(sliced, of_pairs(sliced, scored), [], positive=pl.col("label"))
+        slices = measure(sliced, classes_of_pairs(sliced, scored), [], positive=pl.col("label"))
         table = sliced.beside(
             slices.drop("n"), rates_of_bins(sliced, scored, cells, bins, ci).lazy()
         )

@@ -21,24 +21,24 @@ from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.gate_verdicts import ADJUSTED, FAILED, VERDICT, Judging, table
 from polars_mcc._comparisons.required_scores import Bounds, Rule, required, with_own
 from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.exact_sums import Floats
+from polars_mcc._counts.exact_sums import FloatNumbers
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import with_wide_labels
-from polars_mcc._counts.label_warnings import (
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
+from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
     no_positive,
     no_shared_label,
     one_class,
 )
-from polars_mcc._counts.pair_counts import pairs
-from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
 from polars_mcc._frame.frames import OtherFrame
 from polars_mcc._frame.labels import as_compared, common_dtype, is_text
 from polars_mcc._frame.log_options import Described
-from polars_mcc._frame.missing_column import MissingColumn
+from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, columns_of
+from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, limit_columns
 from polars_mcc._keys.any_key import IntoKey, check_plain
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import FACT, Metric, defined, fact, most_rows
@@ -167,7 +167,11 @@ def check(
 
         polars-mcc check logs/ --by country --score p --min roc_auc=0.8 --max calibration_error=0.1
     """
-    chosen = registry.one(metric) if no_worse_than is None else registry.tested(metric)
+    chosen = (
+        registry.find_metric(metric)
+        if no_worse_than is None
+        else registry.find_tested_metric(metric)
+    )
     rules = [*required(metric, "min", min), *required(metric, "max", max)]
     if bool(rules) == (no_worse_than is not None):
         msg = said(
@@ -224,7 +228,7 @@ def _scored(
     metrics = [*{rule.metric.name: rule.metric for rule in rules}.values()]
     marks = _marks(metrics, ci, is_per_class=bool(log.roles.score_labels))
     slices = of_metrics(log, keys, [*metrics, *marks], ci, added=_added(ci))
-    slices = slices.drop(columns_of(mark.name for mark in marks), strict=False)
+    slices = slices.drop(limit_columns(mark.name for mark in marks), strict=False)
     names = slices.collect_schema().names()
     return with_own(slices, rules, names[: names.index("n")])
 
@@ -379,7 +383,7 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
     labels = common_dtype(
         [("the labels", log.label_dtype), ("the labels of the baseline", baseline.label_dtype)]
     )
-    numbers = baseline.numbers if isinstance(baseline.numbers, Floats) else log.numbers
+    numbers = baseline.numbers if isinstance(baseline.numbers, FloatNumbers) else log.numbers
     apart = replace(log, label_dtype=labels, pred_dtype=labels, numbers=numbers)
     apart = apart.split_by("period")
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, check_choice, check_interval
-from polars_mcc._counts.class_counts import classes_of, of_pairs
+from polars_mcc._counts.class_counts import classes_of, classes_of_pairs
 from polars_mcc._counts.count_rows import without_clusters
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
@@ -15,7 +15,7 @@ from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import IntervalOptions, columns_of, within_range
+from polars_mcc._intervals.interval_options import IntervalOptions, limit_columns, within_range
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics.one_vs_rest import CLASS_RANGES, COLUMNS, class_scores
 
@@ -93,13 +93,13 @@ def classes(
         sliced = cut(sides_of(log, several=True), keys, taken=COLUMNS)
         scores = _scored(sliced, classes_of(sliced))
         return log.in_kind(sliced.answer(scores, "label"))
-    limits = columns_of(CLASS_RANGES)
+    limits = limit_columns(CLASS_RANGES)
     sliced = cut(sides_of(log), keys, taken=[*COLUMNS, "n_clusters", *limits], clusters=True)
     n_clusters = ["n_clusters"] if sliced.has_clusters else []
     columns = [
         column
         for name in COLUMNS[:-2]
-        for column in (name, *(columns_of([name]) if name in CLASS_RANGES else []))
+        for column in (name, *(limit_columns([name]) if name in CLASS_RANGES else []))
     ]
     columns += [*n_clusters, *COLUMNS[-2:]]
 
@@ -107,7 +107,7 @@ def classes(
         from polars_mcc._intervals.class_intervals import class_intervals  # noqa: PLC0415 - rare
 
         counted = without_clusters(sliced, cells.lazy()).collect()
-        scores = _scored(sliced, of_pairs(sliced, counted.lazy())).collect()
+        scores = _scored(sliced, classes_of_pairs(sliced, counted.lazy())).collect()
         intervals = class_intervals(sliced, cells, IntervalOptions(ci, method))
         both = scores.join(intervals, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
         return within_range(both.select(*sliced.slice, *columns), CLASS_RANGES)

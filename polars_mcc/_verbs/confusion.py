@@ -11,7 +11,7 @@ import polars as pl
 from polars_mcc._base.allowed_values import Normalize, check_at_least, check_choice
 from polars_mcc._base.errors_on_collect import Failure
 from polars_mcc._base.message_parts import option, said
-from polars_mcc._counts.class_counts import is_scored, not_scored, of_pairs, with_margins
+from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, not_scored, with_margins
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
@@ -182,7 +182,7 @@ def _costliest(
     would rise if these rows were predicted correctly: if n_ij rows moved from (i, j) to (i, i).
     """
     numbers = log.numbers
-    classes = of_pairs(log, pairs).cache()
+    classes = classes_of_pairs(log, pairs).cache()
     slices, sums = summed(log, classes)
     n, s = pl.col("units"), pl.col("s")
     gold_t, gold_p, pred_t, pred_p = map(pl.col, ("gold_t", "gold_p", "pred_t", "pred_p"))

@@ -19,8 +19,8 @@ from polars_mcc._base.message_parts import Words, quoted
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
-from polars_mcc._counts.label_warnings import warn_of, warner
 from polars_mcc._counts.sliced_log import SAID
+from polars_mcc._counts.warnings_on_labels_and_keys import warn_of, warner
 from polars_mcc._frame.columns import resolved
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
@@ -249,8 +249,8 @@ def worst(
     # NumPy is loaded for it alone.
     from polars_mcc._worst import search_steps  # noqa: PLC0415
     from polars_mcc._worst.column_codes import coded_log  # noqa: PLC0415
-    from polars_mcc._worst.key_warnings import odd_keys  # noqa: PLC0415
     from polars_mcc._worst.slice_scores import SearchSettings  # noqa: PLC0415
+    from polars_mcc._worst.warnings_on_searched_keys import odd_keys  # noqa: PLC0415
 
     taken = [*([] if long else [SAID]), *search_steps.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
@@ -277,7 +277,7 @@ def worst(
         coded = coded_log(sliced, bins=bins, least=min_n)
         warn_of(odd_keys(coded, log.roles.gold.name, min_n))
         slices = search_steps.searched(settings, coded)
-        warn(None)
+        warn(lambda: None)
         return slices
 
     if not log.roles.is_lazy:
@@ -288,7 +288,7 @@ def worst(
 
 def _rate(metric: IntoMetric) -> Metric:
     """The metric, which must be a rate of classes, or an error."""
-    chosen = registry.tested(metric)
+    chosen = registry.find_tested_metric(metric)
     if chosen.is_count:
         msg = (
             f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "

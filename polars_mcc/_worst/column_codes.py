@@ -22,9 +22,9 @@ import polars.selectors as cs
 
 from polars_mcc._base.slice_names import clause
 from polars_mcc._base.unstable_polars import of_places, without_columns
-from polars_mcc._base.values_as_text import as_text
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.count_rows import null_and_squared, weight_total
-from polars_mcc._counts.pair_counts import rows_of
+from polars_mcc._counts.pair_counts import n_rows_of
 from polars_mcc._counts.parquet_codes import Values, codes_of_log, combined
 from polars_mcc._counts.parquet_files import FAILURES, need, scan_of
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
@@ -207,7 +207,7 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, CodedColum
     values = {name: Values() if name.startswith(KEY) else labels for name in names}
     try:
         groups = [{**group} for group in codes_of_log(scan, values)]
-        need(rows_of(log) == sum(len(group[names[0]]) for group in groups))
+        need(n_rows_of(log) == sum(len(group[names[0]]) for group in groups))
     except FAILURES:
         return {}
     texts = {name: values[name].series(pl.String()) for name in names}

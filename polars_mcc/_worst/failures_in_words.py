@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import Reference
-from polars_mcc._base.values_as_text import count_as_text, label_text, percent
+from polars_mcc._base.values_as_text_or_markdown import count_as_text, label_text, percent
 from polars_mcc._counts.sliced_log import SAID
 
 LONGEST_LIST = 100

@@ -25,7 +25,7 @@ from polars_mcc._comparisons.difference_interval import (
     difference,
     difference_by_cluster,
 )
-from polars_mcc._counts.class_counts import of_pairs
+from polars_mcc._counts.class_counts import classes_of_pairs
 from polars_mcc._intervals.count_arrays import Counted, floats, of_arrays
 from polars_mcc._intervals.interval_methods import normal_critical
 from polars_mcc._intervals.interval_options import IntervalOptions
@@ -90,7 +90,7 @@ def _exact_scores(search: ModelSearch, pairs: Counted) -> pl.Series:
         label_dtype=gold.dtype,
         pred_dtype=pred.dtype,
     )
-    classes = of_pairs(alone, counted).collect().lazy()
+    classes = classes_of_pairs(alone, counted).collect().lazy()
     scores = measure(alone, classes, [metric], pairs=counted, positive=search.settings.positive)
     numbers = pl.LazyFrame({_SIDE: np.arange(pairs.number)})
     of_slices = numbers.join(scores, on=_SIDE, how="left", maintain_order="left").collect()

@@ -49,7 +49,7 @@ def test_of_a_slice_that_is_far_from_a_list_it_is_too():
 def test_far_out_in_the_tail_it_is_near_the_exact_probability():
     """92 rows; 10 % are wrong elsewhere. A normal test would be wrong by a factor of 20 to 30."""
     n, rate = 92, 0.1
-    scale = Scale.of(registry.one("accuracy"))
+    scale = Scale.of(registry.find_metric("accuracy"))
     for wrong in range(16, 32):
         known = (np.array([one]) for one in (1 - wrong / n, float(n), 1 - rate, 1e12))
         [p] = normal(scale.evidence(*known))
@@ -61,9 +61,9 @@ def test_far_out_in_the_tail_it_is_near_the_exact_probability():
 
 
 def test_the_scale_of_metrics():
-    assert Scale.of(registry.one("mcc")) == Scale(1, -1.0, 1.0)
-    assert Scale.of(registry.one("mcc_normalized")) == Scale(1, 0.0, 1.0)
-    assert Scale.of(registry.one("fnr")) == Scale(-1, -1.0, 0.0)
+    assert Scale.of(registry.find_metric("mcc")) == Scale(1, -1.0, 1.0)
+    assert Scale.of(registry.find_metric("mcc_normalized")) == Scale(1, 0.0, 1.0)
+    assert Scale.of(registry.find_metric("fnr")) == Scale(-1, -1.0, 0.0)
 
 
 def test_a_limit_tells_its_effective_rows():

@@ -37,7 +37,7 @@ def log_of(seed: int) -> pl.DataFrame:
 
 @in_turn(4, name=METRICS, weight=[None, "weight", "sample_weight"])
 def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
-    metric = registry.one(name)
+    metric = registry.find_metric(name)
     log = log_of(METRICS.index(name))
     roles = {} if weight is None else {weight: "w"}
     if metric.is_of_scores:

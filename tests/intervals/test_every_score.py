@@ -18,7 +18,7 @@ from support import ask, first, in_turn
 from tables import counts_of
 
 import polars_mcc
-from polars_mcc._intervals import variance_and_clusters
+from polars_mcc._intervals import influence_of_rows
 
 Z = NormalDist().inv_cdf(0.975)
 FAMILY = polars_mcc.metrics().filter(pl.col("from") != "scores")
@@ -553,6 +553,6 @@ def test_a_few_slices_at_a_time_give_what_all_give_at_once(users, monkeypatch, a
         ]
 
     expected = answers()
-    monkeypatch.setattr(variance_and_clusters, "_AT_ONCE", at_once)
+    monkeypatch.setattr(influence_of_rows, "_AT_ONCE", at_once)
     for found, want in zip(answers(), expected, strict=True):
         assert_frame_equal(found, want, check_exact=True)

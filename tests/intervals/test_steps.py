@@ -17,11 +17,11 @@ import polars_mcc
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
-from polars_mcc._intervals import smoothed_tables, variance_and_clusters
+from polars_mcc._intervals import influence_of_rows, smoothed_tables
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells
 from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
 from polars_mcc._intervals.smoothed_tables import BY_GOLD, BY_PRED, OBSERVED, POOLED
-from polars_mcc._metrics.registry import chosen
+from polars_mcc._metrics.registry import find_metrics
 from polars_mcc._metrics.slice_sums import Segments
 
 rng = np.random.default_rng(20)
@@ -362,7 +362,9 @@ WITH_SCORES = [one for name, one in MATRICES.items() if name not in {"no rows", 
 def test_an_influence_is_how_far_one_row_more_moves_the_score(metric):
     classes, pairs = arrays_of(WITH_SCORES)
     three = smoothed_tables.tables_of(classes, pairs, None)
-    found = variance_and_clusters.of_classes(classes, three, chosen(metric), 0.0)[metric]
+    found = influence_of_rows.influences_on_classes(classes, three, find_metrics(metric), 0.0)[
+        metric
+    ]
     for at, matrix in enumerate(WITH_SCORES):
         here = pairs.slices == at
         n, phi = pairs.n[here], found.phi[here]
@@ -375,7 +377,7 @@ def test_an_influence_is_how_far_one_row_more_moves_the_score(metric):
 
 
 def check_smoothed(
-    found: variance_and_clusters.Influence, at: int, dense: list[np.ndarray], metric: str
+    found: influence_of_rows.Influence, at: int, dense: list[np.ndarray], metric: str
 ):
     """The mean of φ² over all cells of the smoothed tables, and the effective rows."""
     squares, rows = [], []
@@ -392,7 +394,9 @@ def check_smoothed(
 def test_pseudo_rows_have_the_squares_of_all_cells_of_the_smoothed_table(metric):
     classes, pairs = arrays_of(WITH_SCORES)
     three = smoothed_tables.tables_of(classes, pairs, None)
-    found = variance_and_clusters.of_classes(classes, three, chosen(metric), 0.0)[metric]
+    found = influence_of_rows.influences_on_classes(classes, three, find_metrics(metric), 0.0)[
+        metric
+    ]
     for at, matrix in enumerate(map(without_empty, WITH_SCORES)):
         both = {
             BY_GOLD: dense_smoothed(matrix, 2)[:, :-1],
@@ -405,7 +409,9 @@ def test_pseudo_rows_have_the_squares_of_all_cells_of_the_smoothed_table(metric)
 def test_pseudo_rows_of_a_pool_have_the_squares_of_all_its_cells(metric):
     classes, pairs, expected = pooled(FULL, ["x", "y", "x"])
     four = smoothed_tables.tables_of(classes, pairs, expected)
-    found = variance_and_clusters.of_classes(classes, four, chosen(metric), 0.0)[metric]
+    found = influence_of_rows.influences_on_classes(classes, four, find_metrics(metric), 0.0)[
+        metric
+    ]
     for at, pool in enumerate((FULL[0] + FULL[2], FULL[1], FULL[0] + FULL[2])):
         matrix, rates = FULL[at], dense_smoothed(pool, 2)[:, :-1] / pool.sum(axis=1, keepdims=True)
         dense = [dense_smoothed(matrix, 2)[:, :-1], dense_smoothed(matrix.T, 2).T[:-1]]
@@ -418,7 +424,7 @@ def entropy(col):
 
 
 ENTROPY = replace(
-    *chosen("mutual_info"),
+    *find_metrics("mutual_info"),
     pairs={"entropy": entropy},
     value=lambda terms: terms["entropy"],
     range=None,
@@ -427,7 +433,7 @@ ENTROPY = replace(
 
 def test_an_influence_on_a_score_of_pairs_is_that_of_one_row_more():
     _, pairs = arrays_of(WITH_SCORES)
-    [found] = variance_and_clusters.of_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
+    [found] = influence_of_rows.influences_on_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
     for at, matrix in enumerate(WITH_SCORES):
         share = matrix[matrix > 0] / matrix.sum()
         entropy = -(share @ np.log(share))
@@ -450,10 +456,10 @@ def test_each_step_of_few_rows_gives_arrays_of_the_right_shape(matrices):
     four = smoothed_tables.tables_of(classes, pairs, expected)
     assert {one.shape for table, _ in four for one in table} == {k}
     assert len(four[OBSERVED][1].n) == cells[0]
-    for name, found in variance_and_clusters.of_classes(
-        classes, four, chosen(METRICS), 0.0
+    for name, found in influence_of_rows.influences_on_classes(
+        classes, four, find_metrics(METRICS), 0.0
     ).items():
         assert found.phi.shape == cells, name
         assert {one.shape for one in found[:-1]} == {(number,)}, name
-    [found] = variance_and_clusters.of_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
+    [found] = influence_of_rows.influences_on_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
     assert found.phi.shape == cells

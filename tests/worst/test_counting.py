@@ -53,7 +53,7 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
         cut(sides_of(log.mcc(weight=weight)), KEYS, taken=()), bins=4, least=least
     )
     settings = SearchSettings(
-        metric=registry.one("mcc"),
+        metric=registry.find_metric("mcc"),
         positive=None,
         depth=3,
         min_n=least,

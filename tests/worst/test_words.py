@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from polars_mcc._base.slice_names import clause, slice_name
-from polars_mcc._base.values_as_text import percent, rows_in_words
+from polars_mcc._base.values_as_text_or_markdown import percent, rows_in_words
 from polars_mcc._worst.failures_in_words import (
     collapse_in_words,
     confusion_in_words,

@@ -75,7 +75,7 @@ class Influence(NamedTuple):
         return cls(*observed, np.fmin.reduce(rows), max_variance, phi)
 
 
-def of_classes(
+def influences_on_classes(
     classes: Classes,
     tables: Sequence[tuple[ClassTable, Counted]],
     metrics: Sequence[Metric],
@@ -97,7 +97,7 @@ def of_classes(
 
 
 def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
-    """A metric of classes in floats: (slices,). It is NaN without rows, and undefined as asked."""
+    """A metric of classes in floats: (slices,). NaN without rows; 0/0 is `zero_division`."""
     values: list[Floats] = [np.zeros(0)]
     for part, _ in _portions(classes, []):
         _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
@@ -234,7 +234,7 @@ def _pseudo_squares(
     return rows.sum(table.pseudo_share * margin / 2 * ((gold + pred + both) ** 2 + miss))
 
 
-def of_pairs(
+def influences_on_pairs(
     pairs: Counted, labels: pl.DataFrame, metrics: Sequence[Metric]
 ) -> dict[str, Influence]:
     """The influences of rows on metrics of pairs, at the observed table alone."""
@@ -253,7 +253,9 @@ def of_pairs(
     return influences
 
 
-def of_scores(levels: Levels, pairs: Counted, metrics: Sequence[Metric]) -> dict[str, Influence]:
+def influences_on_scores(
+    levels: Levels, pairs: Counted, metrics: Sequence[Metric]
+) -> dict[str, Influence]:
     """The influences of rows on metrics of scores, at the observed table and a smoothed one.
 
     At the smoothed table, the score is a proportion of one half with as many effective rows.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -27,7 +27,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
 
 _FIRST, _NEXT = 1000, 2**16  # rows that are looked at first, and next
-_MOST = 10_000  # labels that are compared with each other, at most
+_MAX_COMPARED = 10_000  # labels that are compared with each other, at most
 _TRIED = 10  # labels whose nearest gold label is looked for, at most
 
 
@@ -146,6 +146,9 @@ class LogLabels:
         return self.frame.filter(condition).head(1).collect().height > 0
 
 
+Warner: TypeAlias = Callable[[Callable[[], Seen | None]], None]
+
+
 def remarks(
     sides: LogLabels, seen: Seen | None = None, *, of_two_classes: bool = True
 ) -> Iterator[str]:
@@ -167,14 +170,15 @@ def remarks(
         yield from one_class(sides)
 
 
-def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | None], None]:
+def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:
     """A function that warns about the labels of a lazy log, for when its answer is collected.
 
-    It does nothing while somebody takes the labels (`seen`): they warn themselves.
+    It takes a function that gives the labels that were counted, if they were. It does nothing for
+    another log, and inside of `with seen()`, after which the labels are looked at anyway.
     """
     if SEEN.get() is not None or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
-    return lambda seen: warn_of(remarks(LogLabels.of(log), seen, of_two_classes=of_two_classes))
+    return lambda seen: warn_of(remarks(LogLabels.of(log), seen(), of_two_classes=of_two_classes))
 
 
 def warn_of(sentences: Iterable[str]) -> None:
@@ -251,7 +255,7 @@ def spelled_alike(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
     from polars_mcc._counts.spelling import Spelled, alike, remark  # noqa: PLC0415 - for text
 
     labels = _texts(sides, seen)
-    groups = alike(labels) if len(labels) <= _MOST else []
+    groups = alike(labels) if len(labels) <= _MAX_COMPARED else []
     if not groups:
         return
     declared = {*roles.score_labels, roles.positive_label} - {None}
@@ -305,7 +309,7 @@ def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
     if hashes is None:  # Not all rows are read for a remark.
         first_rows = replace(sides, frame=sides.frame.head(_NEXT))
         return first_rows.labels(*sides.each).cast(pl.String).to_list()
-    if len(hashes) > _MOST:
+    if len(hashes) > _MAX_COMPARED:
         return []
     is_list = sides.log.roles.is_multilabel
     plain = (side.explode() if is_list else side for side in sides.each)
