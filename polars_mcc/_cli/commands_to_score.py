@@ -1,4 +1,4 @@
-"""Commands that score slices, classes and thresholds."""
+"""Commands that score slices, classes and thresholds, and the list of metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._cli.answers_and_exit_codes import run_verb
-from polars_mcc._cli.app import command
+from polars_mcc._cli.app import app, command
 from polars_mcc._cli.shared_options import (
     LogAndKeys,
     LogPaths,
@@ -17,11 +17,13 @@ from polars_mcc._cli.shared_options import (
     ThresholdOptions,
     TypedIntervals,
 )
+from polars_mcc._cli.terminal import show, terminal_table
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._frame.labels import known_labels
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, typed_label
 from polars_mcc._inputs.read_files import find_logs
+from polars_mcc._metrics import registry
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -181,3 +183,12 @@ def calibration(
         ci: The confidence level of the interval of each rate.
     """
     run_verb(PredictionLog.calibration, sliced.read(logs), output, bins=bins, ci=ci)
+
+
+@app.command
+def metrics() -> None:
+    """List the metrics that `--metric` accepts.
+
+    Metrics with "positive" in the column "from" score one class against the rest (see --positive).
+    """
+    show(terminal_table(registry.metrics().select("metric", "from", "range", "formula")))

@@ -14,8 +14,7 @@ from polars_mcc._cli import (  # noqa: F401 - their commands are added to the ap
     commands_worst_check_report_counts,
 )
 from polars_mcc._cli.app import app
-from polars_mcc._cli.terminal import open_streams, show, terminal_table
-from polars_mcc._metrics import registry
+from polars_mcc._cli.terminal import open_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,12 +32,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
             message += f" If its value begins with -, write {flag[0]}=VALUE."
         say(message)
         raise SystemExit(2) from None
-
-
-@app.command
-def metrics() -> None:
-    """List the metrics that `--metric` accepts.
-
-    Metrics with "positive" in the column "from" score one class against the rest (see --positive).
-    """
-    show(terminal_table(registry.metrics().select("metric", "from", "range", "formula")))

@@ -104,6 +104,18 @@ class FileSearch:
         return is_folder
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder belongs to other tools. `_day=1` is a partition."""
+    return name.startswith((".", "_")) and "=" not in name
+
+
+def is_no_log(path: str) -> bool:
+    """Whether a file is known to be no log: a README, a checksum, or hidden and of no format."""
+    name = path.rpartition("/")[2]
+    is_told = is_hidden(name) or re.fullmatch(r"README(\.\w+)?|.*\.crc", name, re.IGNORECASE)
+    return bool(is_told) and by_suffix(name) is None
+
+
 def named_error(path: str, error: OSError) -> OSError:
     """An error that names a file or folder that the system cannot read, and says what to do."""
     if isinstance(error, FileNotFoundError) and Path(path).is_symlink():

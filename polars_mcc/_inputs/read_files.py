@@ -19,7 +19,15 @@ import polars.selectors as cs
 
 from polars_mcc._base.unstable_polars import parquet_files
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, listing, looked_up
-from polars_mcc._inputs.find_files import FileSearch, absolute, canonical, each_resolved, naming
+from polars_mcc._inputs.find_files import (
+    FileSearch,
+    absolute,
+    canonical,
+    each_resolved,
+    is_hidden,
+    is_no_log,
+    naming,
+)
 from polars_mcc._inputs.formats import CSV, NDJSON, PARQUET, STORE, LogFormat, by_suffix, format_of
 from polars_mcc._inputs.paths_and_settings import (
     Options,
@@ -192,7 +200,7 @@ def find_logs(
     for path in paths:
         is_found = may_be_gone
         is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
-        for match in [path] if is_one else filterfalse(_is_no_log, local.matches(path)):
+        for match in [path] if is_one else filterfalse(is_no_log, local.matches(path)):
             with naming(match):
                 log_format = format_of(match, options)
             if log_format is None:
@@ -224,8 +232,8 @@ def _logs_in_folder(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFor
     above = folder_of_glob(folder) or folder if is_url(folder) else os.path.normpath(folder)
     root = "" if above == os.curdir else above.rstrip("/")
     inside = {path: path.removeprefix(root) for path in paths}
-    hidden = [path for path in paths if any(map(_is_hidden, inside[path].split("/")))]
-    passed = {*hidden, *filter(_is_no_log, paths)}
+    hidden = [path for path in paths if any(map(is_hidden, inside[path].split("/")))]
+    passed = {*hidden, *filter(is_no_log, paths)}
     files = [path for path in paths if path not in passed]
     formats: dict[str, LogFormat] = {}
     for file in files:
@@ -243,18 +251,6 @@ def _logs_in_folder(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFor
         )
         raise ValueError(msg)
     return formats, [path for path in hidden if by_suffix(path) is not None]
-
-
-def _is_hidden(name: str) -> bool:
-    """Whether a file or folder belongs to other tools. `_day=1` is a partition."""
-    return name.startswith((".", "_")) and "=" not in name
-
-
-def _is_no_log(path: str) -> bool:
-    """Whether a file is known to be no log: a README, a checksum, or hidden and of no format."""
-    name = path.rpartition("/")[2]
-    is_told = _is_hidden(name) or re.fullmatch(r"README(\.\w+)?|.*\.crc", name, re.IGNORECASE)
-    return bool(is_told) and by_suffix(name) is None
 
 
 def _nothing_at(path: str) -> FileNotFoundError:
