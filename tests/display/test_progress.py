@@ -221,7 +221,7 @@ import polars as pl
 import polars_mcc
 from polars_mcc._display import progress_bar as _progress
 
-_progress._PATIENCE = -1.0
+_progress._SECONDS_BEFORE_BAR = -1.0
 advance = _progress.ProgressBar.advance
 _progress.ProgressBar.advance = lambda bar, rows: advance(bar, rows) or time.sleep(1)
 rows = pl.DataFrame({"gold": [1, 2], "pred": [1, 2]}).sample(100_000, with_replacement=True)
