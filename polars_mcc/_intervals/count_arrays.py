@@ -112,13 +112,13 @@ class CountedCells(NamedTuple):
 
         `slices` has the slice of each cell; a cell with -1 belongs to none, and is left out.
         """
-        cluster = np.zeros(len(slices), np.int64) if self.cluster is None else self.cluster
-        order = np.lexsort([self.row, self.pair, cluster, slices])
+        clusters = [] if self.cluster is None else [self.cluster]
+        order = np.lexsort([*clusters, slices])  # of cells that are sorted by pair and row
         order = order[slices[order] >= 0]
         slices, n, squares = slices[order], self.n[order], self.squares[order]
         if self.cluster is None:
             return Draws(number, slices, n, squares, None), order
-        is_new = np.diff(np.stack([slices, cluster[order]]), prepend=-1).any(axis=0)
+        is_new = np.diff(np.stack([slices, self.cluster[order]]), prepend=-1).any(axis=0)
         return Draws(number, slices, n, n, np.flatnonzero(is_new)), order
 
 
