@@ -138,9 +138,12 @@ class SliceCounter:
         [large] = np.nonzero(effective >= least)
         n_small = int(np.count_nonzero((n_all > 0) | (n_null > 0))) - len(large)
         places = np.unravel_index(large, [key.values.height for key in keys] or [1])
-        slices, gold, pred = np.nonzero(scored[large])
-        cells = large[slices], gold, pred
-        pairs = Counted(len(large), slices, gold, pred, scored[cells], squares[cells])
+        cells = scored[large].ravel()
+        [filled] = np.nonzero(cells)
+        slices, pair = np.divmod(filled, k * k)
+        squared = cells if squares is scored else squares[large].ravel()
+        counts = cells[filled], squared[filled]
+        pairs = Counted(len(large), slices, *np.divmod(pair, k), *counts)
         of_keys = SlicesOfKeys(keys, np.array(places, np.int32), n_scored[large], n_null[large])
         return of_keys, pairs, n_small
 
