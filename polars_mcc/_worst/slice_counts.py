@@ -48,6 +48,21 @@ class SlicesOfKeys(NamedTuple):
     """The rows that are not scored."""
 
 
+class PairTables(NamedTuple):
+    """Slices with a table of both labels each: arrays (slices, labels, labels).
+
+    `pairs_of` lists the pairs of some of them. To list all pairs would take longer than to count.
+    """
+
+    n: Ints
+    squares: Ints
+
+    @property
+    def number(self) -> int:
+        """How many slices there are."""
+        return len(self.n)
+
+
 class Batch(NamedTuple):
     """The slices of some sets of keys that are large enough, and their counts."""
 
@@ -56,11 +71,11 @@ class Batch(NamedTuple):
     """The weight of the scored rows of each slice."""
     n_small: int
     """How many slices have too few rows."""
-    pairs: Counted
+    pairs: Counted | PairTables
     """The scored pairs of all slices, one set after the other."""
 
 
-_OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted, int]
+_OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted | PairTables, int]
 """The large slices of a set of keys, their scored pairs, and the number of other slices."""
 
 
@@ -94,7 +109,7 @@ class SliceCounter:
     def whole(self) -> Counted:
         """The pairs of the whole log, as one slice."""
         count = self._in_table if self.n_pairs <= _CELLS_OF_TABLE else self._in_groups
-        return count((), 0)[1]
+        return pairs_of(count((), 0)[1], np.zeros(1, np.int64))
 
     def batches(self, depth: int) -> Iterator[Batch]:
         """Count every set of up to `depth` keys, many sets at a time.
@@ -138,14 +153,10 @@ class SliceCounter:
         [large] = np.nonzero(effective >= least)
         n_small = int(np.count_nonzero((n_all > 0) | (n_null > 0))) - len(large)
         places = np.unravel_index(large, [key.values.height for key in keys] or [1])
-        cells = scored[large].ravel()
-        [filled] = np.nonzero(cells)
-        slices, pair = np.divmod(filled, k * k)
-        squared = cells if squares is scored else squares[large].ravel()
-        counts = cells[filled], squared[filled]
-        pairs = Counted(len(large), slices, *np.divmod(pair, k), *counts)
+        of_slices = scored[large]
+        tables = PairTables(of_slices, of_slices if squares is scored else squares[large])
         of_keys = SlicesOfKeys(keys, np.array(places, np.int32), n_scored[large], n_null[large])
-        return of_keys, pairs, n_small
+        return of_keys, tables, n_small
 
     def _table(self, keys: CrossedKeys, weight: Ints | None) -> Ints:
         """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
@@ -210,8 +221,11 @@ class SliceCounter:
         cells = rows.filter(*where).group_by(*columns).agg(pl.col(*sums).sum())
         return cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0))
 
-    def margins(self, pairs: Counted, first: int, last: int) -> Margins:
+    def margins(self, pairs: Counted | PairTables, first: int, last: int) -> Margins:
         """How often each label is gold, predicted, and both; or each score, by gold label."""
+        if isinstance(pairs, PairTables):
+            n = pairs.n[first:last]
+            return [n.sum(2), n.sum(1), np.diagonal(n, axis1=1, axis2=2).copy()]
         k = len(self.log.labels)
         start, stop = np.searchsorted(pairs.slices, [first, last])
         slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
@@ -227,8 +241,17 @@ class SliceCounter:
         return [added_up(of_side, cell, cells).reshape(shape) for cell, of_side in sides]
 
 
-def pairs_of(pairs: Counted, slices: Ints) -> Counted:
+def pairs_of(pairs: Counted | PairTables, slices: Ints) -> Counted:
     """The pairs of some slices, which get the numbers from 0 on."""
+    if isinstance(pairs, PairTables):
+        tables = pairs.n[slices]
+        squares = tables if pairs.squares is pairs.n else pairs.squares[slices]
+        [filled] = np.nonzero(tables.ravel())
+        places, pair = np.divmod(filled, max(math.prod(tables.shape[1:]), 1))
+        labels = np.divmod(pair, max(tables.shape[2], 1))
+        return Counted(
+            len(slices), places, *labels, *(x.ravel()[filled] for x in (tables, squares))
+        )
     place = np.full(pairs.number, -1)
     place[slices] = np.arange(len(slices))
     new = place[pairs.slices]
@@ -247,12 +270,17 @@ def numbered(cells: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, Ints]:
 
 def _batch(of_sets: Sequence[_OfKeys]) -> Batch:
     """Number the slices of several sets of keys one after the other."""
-    sets, pairs, n_small = zip(*of_sets, strict=True)
-    firsts = np.cumsum([0, *(of_set.number for of_set in pairs)])
-    slices = [of_set.slices + first for of_set, first in zip(pairs, firsts[:-1], strict=True)]
-    arrays = map(np.concatenate, zip(*(of_set[2:] for of_set in pairs), strict=True))
-    counted = Counted(int(firsts[-1]), np.concatenate(slices), *arrays)
+    sets, of_each, n_small = zip(*of_sets, strict=True)
     n = np.concatenate([of_set.n for of_set in sets]).astype(np.float64)
+    if isinstance(of_each[0], PairTables):
+        tables = np.concatenate([pairs.n for pairs in of_each])
+        are_counts = all(pairs.squares is pairs.n for pairs in of_each)
+        squares = tables if are_counts else np.concatenate([pairs.squares for pairs in of_each])
+        return Batch(sets, n, sum(n_small), PairTables(tables, squares))
+    firsts = np.cumsum([0, *(pairs.number for pairs in of_each)])
+    slices = [pairs.slices + first for pairs, first in zip(of_each, firsts[:-1], strict=True)]
+    arrays = map(np.concatenate, zip(*(pairs[2:] for pairs in of_each), strict=True))
+    counted = Counted(int(firsts[-1]), np.concatenate(slices), *arrays)
     return Batch(sets, n, sum(n_small), counted)
 
 

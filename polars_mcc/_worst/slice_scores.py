@@ -31,6 +31,7 @@ from polars_mcc._worst.slice_counts import (
     Batch,
     CrossedKeys,
     Margins,
+    PairTables,
     SliceCounter,
     SlicesOfKeys,
     pairs_of,
@@ -368,7 +369,7 @@ class _WholeLog:
 
     def _below_rest(
         self,
-        counted: Counted,
+        counted: Counted | PairTables,
         first: int,
         n: Floats,
         score: Floats,
