@@ -16,7 +16,7 @@ from polars_mcc._intervals.scores_of_arrays import Scorer
 from polars_mcc._intervals.scores_with_intervals import estimate
 from polars_mcc._metrics import registry
 from polars_mcc._worst.column_codes import coded_log
-from polars_mcc._worst.slice_counts import SliceCounter
+from polars_mcc._worst.slice_counts import SliceCounter, pairs_of
 
 METRICS = ["mcc", "accuracy", "f1_macro", "kappa", "balanced_accuracy", "roc_auc", "brier"]
 
@@ -56,7 +56,7 @@ def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
     [batch] = counter.batches(1)
     order = every.keys["key"].rank[batch.sets[0].places[0]].argsort()
     scorer = Scorer([metric], every.labels, positive, 0.0, sliced.is_frequency, 2.0**-40)
-    four = batch.pairs
+    four = pairs_of(batch.pairs, np.arange(4))
     pools = Pools(np.zeros(4, int), counter.whole())
     [found] = scorer.measured(four, asked, pools).values()
     given = scorer.given_labels(four, pools)
