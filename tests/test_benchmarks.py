@@ -192,7 +192,6 @@ def test_promises_are_kept_by_worst(weights, monkeypatch):
 
 
 def test_what_was_tried_prints_tables(monkeypatch, capsys):
-    monkeypatch.setattr(tried, "SIDES", ((15, 35), (60, 140)))
     monkeypatch.setattr("sys.argv", ["tried.py", "--samples", "5"])
     tried.main()
     assert_prints(capsys.readouterr().out, "tried_variances", "tried_tests")

@@ -13,8 +13,8 @@ ALL_ROWS = "all rows"
 def clause(key: str, text: pl.Expr) -> pl.Expr:
     """What the name of a slice says about one key, from the text of its value: `country = DE`.
 
-    The texts of ranges are those of `bins` and of the search: `age ≤ 25`, `25 < x ≤ 45.5` with the
-    key in place of x, `age 26 to 45`, `day before 2026-03-16`.
+    `bins` and the search name ranges. A name has the key in place of x: `x ≤ 25`, `25 < x ≤ 45.5`,
+    `x 26 to 45`, `x before 2026-03-16`.
     """
     text = text.fill_null("null")
     name = pl.lit(key)

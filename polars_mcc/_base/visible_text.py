@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from unicodedata import bidirectional, category
 
-_CONTROL_CATEGORIES = {
-    "Cc",
-    "Zl",
-    "Zp",
-}  # Unicode's categories of control characters and of line breaks
+_CONTROL_CATEGORIES = {"Cc", "Zl", "Zp"}
+"""Unicode's categories of control characters and of line breaks."""
 _REORDERING_CLASSES = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 """Unicode's classes of characters that change the text direction."""
 

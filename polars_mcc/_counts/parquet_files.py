@@ -67,8 +67,6 @@ class Scan:
     """A row per file: the values of its folders, such as `day=2026-01-31`, and its path."""
     may_differ: bool
     """Whether files may have columns that others do not have."""
-    size: int
-    """The bytes of all files."""
     advance: Callable[[int], None] = lambda _: None
     """Called with the number of rows that were counted."""
 
@@ -235,7 +233,7 @@ def scan_of(log: SlicedLog, names: Sequence[str]) -> Scan | None:
     )
     if not have_codes or size < max(_WORTH, _WORTH_ONE * len(plan.paths)):
         return None
-    return Scan(plan.paths, plan.columns, dtypes, plan.folders, plan.may_differ, size)
+    return Scan(plan.paths, plan.columns, dtypes, plan.folders, plan.may_differ)
 
 
 def need(holds: object) -> None:

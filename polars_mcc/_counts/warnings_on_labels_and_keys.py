@@ -194,18 +194,16 @@ def warn_of(sentences: Iterable[str]) -> None:
 
 def no_shared_label(sides: LogLabels) -> Iterator[str]:
     """A sentence for each model whose predicted labels are never gold labels."""
-    roles, gold = sides.log.roles, sides.gold
+    roles, gold, gold_name = sides.log.roles, sides.gold, sides.log.roles.gold.name
     if roles.label_dtype == pl.Boolean:  # It has no other spelling.
         return
     for name, pred in sides.preds.items():
-        shared = gold.list.set_intersection(pred).list.drop_nulls()
-        if sides.is_seen(shared.list.len() > 0 if roles.is_multilabel else gold == pred):
+        is_shared_by_row = gold == pred
+        if roles.is_multilabel:
+            is_shared_by_row = gold.list.set_intersection(pred).list.drop_nulls().list.len() > 0
+        if sides.is_seen(is_shared_by_row):
             continue
-        gold_name, gold_labels, pred_labels = (
-            roles.gold.name,
-            sides.labels(gold),
-            sides.labels(pred),
-        )
+        gold_labels, pred_labels = sides.labels(gold), sides.labels(pred)
         is_shared = pl.concat([gold_labels, pred_labels]).is_duplicated().any()
         if is_shared or gold_labels.is_empty() or pred_labels.is_empty():
             continue

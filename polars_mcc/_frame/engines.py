@@ -83,9 +83,13 @@ class Engine:
         added = _ADDED.get(self.name, _BY_NARWHALS).format(f"{labels.name}_label")
         return added.replace("...", call.format(column, dtype))
 
-    def check(self, columns: Sequence[IntoColumn], role: str) -> None:
-        """Raise a TypeError if a column is a Polars expression: the engine cannot compute it."""
-        for column in columns:
+    def check(self, columns: Mapping[str, NamedColumns]) -> None:
+        """Raise a TypeError if a column is a Polars expression: the engine cannot compute it.
+
+        The message says the role of the column, by which `columns` are given.
+        """
+        of_roles = ((role, column) for role, named in columns.items() for column in named.given)
+        for role, column in of_roles:
             if isinstance(column, str) or column.meta.is_column_selection(allow_aliasing=True):
                 continue
             name = next(iter(column.meta.root_names()), "column")

@@ -114,8 +114,7 @@ class Roles:
         """
         weight = self.weight
         if not isinstance(self.source, Frame):
-            for role, named in columns.items():
-                self.source.check(named.given, role)
+            self.source.check(columns)
             given = [column for named in columns.values() for column in named.given]
             return self.source.counted(given, weight, is_frequency=self.is_frequency)
         if weight is None:
@@ -204,8 +203,7 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
         portable=given.portable,
     )
     if not isinstance(source, Frame):
-        for role, named in columns.items():
-            source.check(named.given, role)
+        source.check(columns)
     return roles
 
 

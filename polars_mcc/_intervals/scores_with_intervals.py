@@ -82,7 +82,10 @@ def estimate(
 def _pools(
     pairs: Counted, scores: pl.DataFrame, within: Sequence[str], in_pool: pl.Expr | None
 ) -> Pools:
-    """The slices with equal columns `within` as pools of the rows of those that are `in_pool`."""
+    """The pools: slices with equal columns `within` are one pool.
+
+    A pool has the rows of its slices; if `in_pool` is given, of those that it is true for.
+    """
     pool_of = np.zeros(scores.height, np.int64)
     if within:
         ranks = scores.select(pl.struct(within).rank("dense")).to_series()

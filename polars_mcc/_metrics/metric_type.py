@@ -55,8 +55,9 @@ class Range:
 class Terms:
     """The numbers of a slice that metrics are made of: columns, in the units of the slice.
 
-    A metric is one formula of terms. Of `Terms` it is an expression, which Polars computes exactly.
-    Of `OverClasses` or `OverPairs` it is an array that knows its derivatives, for intervals.
+    A metric is one formula of terms. These terms are expressions, so Polars computes the metric
+    exactly. The terms of `OverClasses` and `OverPairs` are arrays with derivatives, so the same
+    formula gives the interval.
 
     `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
     are s). `n` is the weight of the rows, and `k` the number of classes that occur. Products are

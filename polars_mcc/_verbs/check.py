@@ -167,11 +167,8 @@ def check(
 
         polars-mcc check logs/ --by country --score p --min roc_auc=0.8 --max calibration_error=0.1
     """
-    chosen = (
-        registry.find_metric(metric)
-        if no_worse_than is None
-        else registry.find_tested_metric(metric)
-    )
+    find = registry.find_metric if no_worse_than is None else registry.find_tested_metric
+    chosen = find(metric)
     rules = [*required(metric, "min", min), *required(metric, "max", max)]
     if bool(rules) == (no_worse_than is not None):
         msg = said(

@@ -55,7 +55,8 @@ class PairTables(NamedTuple):
     """
 
     n: Ints
-    squares: Ints
+    squares: Ints | None
+    """The sums of squared sample weights; None: n."""
 
     @property
     def number(self) -> int:
@@ -144,7 +145,7 @@ class SliceCounter:
         n = self._table(keys, None if weights is None else weights.n)
         scored, n_all = n[:, :k, :k], n.sum((1, 2))
         n_scored = scored.sum((1, 2))
-        effective, n_null, squares = n_scored, n_all - n_scored, scored
+        effective, n_null, squares = n_scored, n_all - n_scored, None
         if weights is not None:
             n_null = n_null + self._table(keys, weights.n_null).sum((1, 2))
             if weights.squares is not None:
@@ -153,8 +154,7 @@ class SliceCounter:
         [large] = np.nonzero(effective >= least)
         n_small = int(np.count_nonzero((n_all > 0) | (n_null > 0))) - len(large)
         places = np.unravel_index(large, [key.values.height for key in keys] or [1])
-        of_slices = scored[large]
-        tables = PairTables(of_slices, of_slices if squares is scored else squares[large])
+        tables = PairTables(scored[large], None if squares is None else squares[large])
         of_keys = SlicesOfKeys(keys, np.array(places, np.int32), n_scored[large], n_null[large])
         return of_keys, tables, n_small
 
@@ -245,13 +245,11 @@ def pairs_of(pairs: Counted | PairTables, slices: Ints) -> Counted:
     """The pairs of some slices, which get the numbers from 0 on."""
     if isinstance(pairs, PairTables):
         tables = pairs.n[slices]
-        squares = tables if pairs.squares is pairs.n else pairs.squares[slices]
         [filled] = np.nonzero(tables.ravel())
         places, pair = np.divmod(filled, max(math.prod(tables.shape[1:]), 1))
-        labels = np.divmod(pair, max(tables.shape[2], 1))
-        return Counted(
-            len(slices), places, *labels, *(x.ravel()[filled] for x in (tables, squares))
-        )
+        labels, n = np.divmod(pair, max(tables.shape[2], 1)), tables.ravel()[filled]
+        squares = n if pairs.squares is None else pairs.squares[slices].ravel()[filled]
+        return Counted(len(slices), places, *labels, n, squares)
     place = np.full(pairs.number, -1)
     place[slices] = np.arange(len(slices))
     new = place[pairs.slices]
@@ -274,9 +272,9 @@ def _batch(of_sets: Sequence[_OfKeys]) -> Batch:
     n = np.concatenate([of_set.n for of_set in sets]).astype(np.float64)
     if isinstance(of_each[0], PairTables):
         tables = np.concatenate([pairs.n for pairs in of_each])
-        are_counts = all(pairs.squares is pairs.n for pairs in of_each)
-        squares = tables if are_counts else np.concatenate([pairs.squares for pairs in of_each])
-        return Batch(sets, n, sum(n_small), PairTables(tables, squares))
+        squares = [pairs.squares for pairs in of_each if pairs.squares is not None]
+        together = PairTables(tables, np.concatenate(squares) if squares else None)
+        return Batch(sets, n, sum(n_small), together)
     firsts = np.cumsum([0, *(pairs.number for pairs in of_each)])
     slices = [pairs.slices + first for pairs, first in zip(of_each, firsts[:-1], strict=True)]
     arrays = map(np.concatenate, zip(*(pairs[2:] for pairs in of_each), strict=True))

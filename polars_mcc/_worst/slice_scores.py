@@ -379,7 +379,7 @@ class _WholeLog:
     ) -> tuple[Floats, Floats]:
         """The spread and the evidence of slices that may reach the needed evidence.
 
-        The effective rows m of the rest are those of the log, in proportion to its rows.
+        The rest has the same ratio of effective rows m to rows as the log.
         """
         search, scale = self.search, self.search.scale
         v_rest, rows = scale.proportion(rest), (1 - n / self.n) * self.rows

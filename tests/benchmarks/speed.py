@@ -521,8 +521,8 @@ WARM = ["ours / peer", "range", "ours, s", "peer, s"]
 WHOLE = [*WARM, "ours, MB", "peer, MB"]
 
 
-def is_asked(args: argparse.Namespace, workload: Workload) -> bool:
-    return any(text in workload.name for text in args.only)
+def is_asked(name: str, texts: Sequence[str]) -> bool:
+    return any(text in name for text in texts)
 
 
 def print_whole_processes(args: argparse.Namespace) -> list[list[str]]:
@@ -532,14 +532,14 @@ def print_whole_processes(args: argparse.Namespace) -> list[list[str]]:
         tasks += [(workload, rows, ["DuckDB, from pairs"]) for workload, rows in growth(args.rows)]
     found = []
     for workload, rows, beside_whom in tasks:
-        if not is_asked(args, workload):
+        if not is_asked(workload.name, args.only):
             continue
         folder = workload.folder(args.logs, rows)
         # In a new process, because the peak of memory of a process starts at its parent's peak.
         with ProcessPoolExecutor(1, get_context("spawn")) as writer:
             writer.submit(write_logs, workload, rows, folder).result()
         for peer in beside_whom:
-            if any(text in peer for text in args.peers):
+            if is_asked(peer, args.peers):
                 found.append(beside(peer, workload, folder, args.rounds, args.patience))
                 print_row(*found[-1])
     return found
@@ -550,8 +550,8 @@ def print_warm_calls(args: argparse.Namespace) -> list[list[str]]:
     print_head(["log", "each peer"], WARM)
     found = []
     for workload in WORKLOADS:
-        others = [one for one in engines(workload) if any(text in one for text in args.peers)]
-        if is_asked(args, workload) and others:
+        others = [peer for peer in engines(workload) if is_asked(peer, args.peers)]
+        if is_asked(workload.name, args.only) and others:
             folder = workload.folder(args.logs, args.rows)
             for row in warm(workload, folder, others, args.rounds):
                 found.append(row)
