@@ -15,13 +15,13 @@ import polars as pl
 from polars_mcc._base.errors_on_collect import own_message
 from polars_mcc._base.message_parts import Words, as_code, said
 from polars_mcc._base.unstable_polars import deferred
+from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
     remarks,
     spelled_alike,
-    warn_of,
 )
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.log_options import Described

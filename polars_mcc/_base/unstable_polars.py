@@ -57,6 +57,11 @@ def of_dtypes(
     return pl.pipe_with_dtype(inputs, made)
 
 
+def at_largest(value: pl.Expr, by: pl.Expr) -> pl.Expr:
+    """A value at the largest `by` of a group: an aggregation that streams."""
+    return value.max_by(by)
+
+
 def of_places(places: pl.Series, dtype: pl.DataType) -> pl.Series:
     """The values of a Categorical or an Enum, from their places among its categories."""
     return places.cat.to(dtype)

@@ -16,13 +16,13 @@ from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import in_shell, of_error, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._base.visible_text import say, visible_lines
+from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import output_files
 from polars_mcc._cli.shared_options import OutputOptions
 from polars_mcc._cli.terminal import hidden_columns, show, terminal_table
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
-    PredictionLogWarning,
     key_is_gold,
     labels_of,
     remarks,

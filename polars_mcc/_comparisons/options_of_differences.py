@@ -11,7 +11,7 @@ import polars as pl
 from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
-from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._counts.sliced_log import SlicedLog, unscored_columns
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions
@@ -37,23 +37,30 @@ def names_of(
     scores: Mapping[str, str],
     effect: Iterable[str] = DIFFERENCE,
     p_values: Iterable[str] = P_VALUES,
+    *,
+    waiting: bool,
 ) -> dict[str, str]:
     """The columns of an answer, each with its name; `scores` add text to the name of the metric.
 
-    A metric may have any name, so columns get their names last.
+    `waiting`: whether rows may wait for their label. A metric may have any name, so columns get
+    their names last.
     """
-    columns = [*sizes, *scores, *effect, *p_values, "n_null"]
+    columns = [*sizes, *scores, *effect, *p_values, *unscored_columns(waiting=waiting)]
     return {name: metric.name + scores[name] if name in scores else name for name in columns}
 
 
 def names_of_periods(
-    metric: Metric, *, has_clusters: bool, p_values: Iterable[str] = P_VALUES
+    metric: Metric,
+    *,
+    has_clusters: bool,
+    waiting: bool,
+    p_values: Iterable[str] = P_VALUES,
 ) -> dict[str, str]:
     """The columns of an answer about two periods, each with its name."""
     sizes = ("n", "n_clusters") if has_clusters else ("n",)
     of_periods = [f"{size}_{period}" for size in sizes for period in ("before", "after")]
     scores = {"score_a": "_before", "score_b": "_after"}
-    return names_of(metric, of_periods, scores, p_values=p_values)
+    return names_of(metric, of_periods, scores, p_values=p_values, waiting=waiting)
 
 
 def cut_log(

@@ -24,8 +24,8 @@ def of_models(
     """Both scores of each slice, and their difference: b minus a."""
     [metric] = asked.metrics
     if log.nulls == "drop":  # A row without a label of one model is scored for neither.
-        is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
-        counts = counts.with_columns(gold=pl.when(is_scored).then("gold"))
+        has_both = pl.all_horizontal(pl.col("baseline", "pred").is_not_null())
+        counts = counts.with_columns(pl.when(has_both).then(pl.col("baseline", "pred")))
     counts = counts.sort("gold", "baseline", "pred")
     both = pl.concat(
         counts.with_columns(pl.lit(pred == "pred").alias(_IS_B), pred=pred)

@@ -32,7 +32,7 @@ def changes(
     shown = [*with_limit_columns([metric.name]), *(fact.name for fact in facts)]
     both = log.per_slice(
         estimated.scores.lazy(),
-        n_null=pl.col("n_null").sum(),
+        **{name: pl.col(name).sum() for name in log.unscored},
         **{f"{size}_{period}": of(size, period).sum() for size in sizes for period in _PERIODS},
         **{f"{name}_{period}": of(name, period).max() for name in shown for period in _PERIODS},
     ).collect()

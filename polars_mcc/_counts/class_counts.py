@@ -150,3 +150,10 @@ def not_scored(log: SlicedLog) -> pl.Expr:
     """Count the rows of a pair that are left out for a null label or weight, in the wide dtype."""
     left_out = pl.when(~is_scored(log)).then("n").otherwise(0)
     return pl.col("n_null").cast(log.numbers.wide) + left_out
+
+
+def unscored_sums(log: SlicedLog) -> dict[str, pl.Expr]:
+    """Count the rows of a slice that are not scored, and those that wait, from its pairs."""
+    left_out = not_scored(log)
+    waiting = pl.when(pl.col("gold").is_null()).then(left_out).otherwise(0)
+    return dict(zip(log.unscored, (left_out.sum(), waiting.sum()), strict=False))

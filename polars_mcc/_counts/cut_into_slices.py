@@ -9,7 +9,16 @@ import polars as pl
 from polars_mcc._base.message_parts import Words, renamed, said
 from polars_mcc._counts.exact_sums import numbers
 from polars_mcc._counts.gold_and_pred import Sides
-from polars_mcc._counts.sliced_log import CLASS, COMPLETE, KEY, LONG, PRED, SET, SlicedLog
+from polars_mcc._counts.sliced_log import (
+    CLASS,
+    COMPLETE,
+    KEY,
+    LONG,
+    N_WAITING,
+    PRED,
+    SET,
+    SlicedLog,
+)
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, one_column
 from polars_mcc._frame.roles import Roles
 from polars_mcc._keys.any_key import IntoKey, keys_of, name_of, twice
@@ -50,6 +59,7 @@ def cut(
         taken.append(COMPLETE)
     dtypes = pl.Schema(item for named in of_keys.values() for item in named.dtypes.items())
     taken += ["model"] if sides.has_models else []
+    taken += [N_WAITING] if roles.waiting else []
     for name, dtype in dtypes.items():
         if dtype.is_object():
             msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
@@ -90,6 +100,7 @@ def cut(
         zero_division=roles.zero_division,
         is_multilabel=roles.is_multilabel,
         is_of_scores=sides.is_of_scores,
+        waiting=roles.waiting,
         weight_name=weighed.name,
         is_frequency=roles.is_frequency,
         numbers=numbers(weighed.dtype),

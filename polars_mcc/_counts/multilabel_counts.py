@@ -17,8 +17,9 @@ def in_order(labels: pl.Expr) -> pl.Expr:
     return labels.list.unique().list.sort()
 
 
-_BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
-"""The kinds of counts: labels in both lists, in gold only, in pred only; scored and other rows."""
+_BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT, _WAITING = range(6)
+"""The kinds of counts: labels in both lists, in gold only, in pred only; scored and other rows; and
+rows that are not scored for lack of a gold label."""
 
 
 def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
@@ -33,9 +34,10 @@ def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
     if log.nulls == "label":
         missing = pl.lit([None], pl.List(log.label_dtype))
         gold, pred = gold.fill_null(missing), pred.fill_null(missing)
-        is_scored = pl.lit(value=True)
+        is_scored = is_labelled = pl.lit(value=True)
     else:
-        is_scored = _is_complete(gold) & _is_complete(pred)
+        is_labelled = _is_complete(gold)
+        is_scored = is_labelled & _is_complete(pred)
     n = pl.col("n")
     scored_n = pl.when(is_scored).then(n).otherwise(0)
     # The unit must fit the sum of labels too, and there may be more labels than rows.
@@ -43,7 +45,9 @@ def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
     unit = log.numbers.unit(log.within_slice((scored_n * n_labels).sum()))
     left_out = pl.col("n_null").cast(log.numbers.wide) + pl.when(is_scored).then(0).otherwise(n)
     counts = {"units": log.numbers.in_units(scored_n, unit), "left_out": left_out, "unit": unit}
-    rows = lists.select(*log.slice, gold=gold, pred=pred, is_scored=is_scored, **counts).cache()
+    left = pl.when(is_labelled).then(_LEFT_OUT).otherwise(_WAITING)
+    kinds = {"is_scored": is_scored, "kind": pl.when(is_scored).then(_ROW).otherwise(left)}
+    rows = lists.select(*log.slice, gold=gold, pred=pred, **kinds, **counts).cache()
     label_lists = {
         _BOTH: pl.col("gold").list.set_intersection("pred"),
         _MISSED: pl.col("gold").list.set_difference("pred"),
@@ -59,7 +63,7 @@ def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
         *log.slice,
         *counts,
         label=pl.lit(None, log.label_dtype),
-        side=pl.when("is_scored").then(_ROW).otherwise(_LEFT_OUT).cast(pl.UInt8),
+        side=pl.col("kind").cast(pl.UInt8),
     )
 
     def count(*sides: int, of: str = "units") -> pl.Expr:
@@ -73,7 +77,8 @@ def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
             pred_n=count(_BOTH, _ADDED),
             hit_n=count(_BOTH),
             row_n=count(_ROW),
-            null_n=count(_ROW, _LEFT_OUT, of="left_out"),
+            null_n=count(_ROW, _LEFT_OUT, _WAITING, of="left_out"),
+            waiting_n=count(_WAITING, of="left_out"),
             unit=pl.col("unit").max(),
         )
     )

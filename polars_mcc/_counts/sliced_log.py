@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SET = "keys"  # names the set of keys of a slice, if there are several sets
 COMPLETE = "complete"  # whether the log covers the whole window
 SAID = "slice"  # names a slice in words, such as `age ≤ 25 and country = DE`
+N_WAITING = "n_waiting"  # counts the rows that wait for their gold label
 LONG = (SAID, SET)  # the columns of a slice in the long form
 
 CLASS = "polars_mcc:class"
@@ -36,6 +37,11 @@ OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, 
 KEY = "key:"
 PRED = "pred:"
 MODEL = "model:"
+
+
+def unscored_columns(*, waiting: bool) -> tuple[str, ...]:
+    """The columns of an answer that count rows that are not scored."""
+    return ("n_null", N_WAITING) if waiting else ("n_null",)
 
 
 def computed(name: str) -> pl.Expr:
@@ -60,6 +66,13 @@ class Scoring:
     is_multilabel: bool = False
     is_of_scores: bool = False
     """Whether `pred` is a score and `gold` says whether a row is positive."""
+    waiting: bool = False
+    """Whether a row without a gold label waits for it."""
+
+    @property
+    def unscored(self) -> tuple[str, ...]:
+        """The columns of an answer that count rows that are not scored."""
+        return unscored_columns(waiting=self.waiting)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.message_parts import Words, of_error, quoted, said
+from polars_mcc._base.message_parts import Words, quoted, said
+from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import hash_of, hashed
@@ -29,28 +25,6 @@ from polars_mcc._keys.any_key import IntoKey
 _FIRST, _NEXT = 1000, 2**16  # rows that are looked at first, and next
 _MAX_COMPARED = 10_000  # labels that are compared with each other, at most
 _TRIED = 10  # labels whose nearest gold label is looked for, at most
-
-
-class PredictionLogWarning(UserWarning):
-    """Labels differ only in spelling, every score is 0 or 0/0, or a key makes no useful slices."""
-
-    __module__ = "polars_mcc"  # where users find it
-
-
-@contextmanager
-def heard() -> Iterator[list[str]]:
-    """Collect the sentences of such warnings, instead of printing them."""
-    sentences: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", PredictionLogWarning)
-        yield sentences
-    for warning in caught:
-        if isinstance(warning.message, PredictionLogWarning):
-            sentences.append(of_error(warning.message))
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
 
 
 @dataclass(frozen=True)
@@ -179,17 +153,6 @@ def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:
     if SEEN.get() is not None or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
     return lambda seen: warn_of(remarks(LogLabels.of(log), seen(), of_two_classes=of_two_classes))
-
-
-def warn_of(sentences: Iterable[str]) -> None:
-    """Warn at the line of the user's code that asked."""
-    packages = (Path(pl.__file__).parent, Path(__file__).parents[1])
-    inside = tuple(f"{folder}{os.sep}" for folder in packages)
-    for sentence in sentences:
-        frame, level = sys._getframe(), 1  # noqa: SLF001 - as `warnings` does
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
-            frame, level = frame.f_back, level + 1
-        warnings.warn(sentence, PredictionLogWarning, stacklevel=level)
 
 
 def no_shared_label(sides: LogLabels) -> Iterator[str]:

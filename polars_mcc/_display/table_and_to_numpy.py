@@ -10,7 +10,7 @@ import polars as pl
 from polars_mcc._base.missing_package import missing
 from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
-from polars_mcc._counts.sliced_log import COMPLETE, SAID, SET
+from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SAID, SET
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import check_collected
 from polars_mcc._frame.labels import label_names
@@ -26,7 +26,7 @@ _FIRST_ADDED |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
 """The first column that a verb adds after the keys, and the columns that must follow it.
 
 Confusion matrices begin with `gold`, see `_is_added`."""
-_CELL_COLUMNS = {"pred", "n", "share", "contribution", "loss", "n_null"}
+_CELL_COLUMNS = {"pred", "n", "share", "contribution", "loss", "n_null", N_WAITING}
 COLOUR, GREY = "#0072B2", "#767676"
 """Colours of marks, and of lines and text: legible on light and dark pages."""
 
@@ -121,7 +121,7 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
                [0, 1]])
     """
     check_collected(matrix, "to_numpy takes")
-    names = matrix.columns
+    names = [name for name in matrix.columns if name != N_WAITING]
     if names[-1:] != ["n_null"] or "gold" not in names or "pred" in names:
         msg = (
             "to_numpy takes a wide result of confusion(), with a column per predicted label "
@@ -153,7 +153,7 @@ def _is_added(answer: pl.DataFrame, at: int) -> bool:
     name, *after = answer.columns[at:]
     if name == "gold":
         labels = label_names(answer["gold"].unique(maintain_order=True))
-        return {*after} <= _CELL_COLUMNS or after == [*labels, "n_null"]
+        return {*after} <= _CELL_COLUMNS or after[: len(labels) + 1] == [*labels, "n_null"]
     return name in _FIRST_ADDED and after[: len(_FIRST_ADDED[name])] == _FIRST_ADDED[name]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._base.message_parts import Words, few, quoted, said
+from polars_mcc._base.message_parts import Words, as_sql, few, quoted, said
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 
 IntoColumn: TypeAlias = str | pl.Expr  # a column name or any Polars expression
@@ -141,6 +141,15 @@ def check_score(name: str, dtype: pl.DataType) -> None:
     """Raise a SchemaError unless a score is a number."""
     if not dtype.is_numeric():
         msg = f"score must be a number, but '{name}' is {dtype}; cast it, or use it as pred"
+        raise pl.exceptions.SchemaError(msg)
+
+
+def check_time(name: str, dtype: pl.DataType) -> None:
+    """Raise a SchemaError unless the time of a row is a Date or Datetime."""
+    if not isinstance(dtype, (pl.Date, pl.Datetime)):
+        parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")
+        way = said("parse it first, as in ", parsed) if dtype == pl.String else "cast it first"
+        msg = said(f"time '{name}' must be Date or Datetime, but is {dtype}; ", way)
         raise pl.exceptions.SchemaError(msg)
 
 

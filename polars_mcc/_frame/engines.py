@@ -8,7 +8,7 @@ merges labels that Polars would keep apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -50,6 +50,8 @@ class Engine:
     """A frame of another engine."""
 
     frame: EngineQuery
+    check_rows: Callable[[], None] | None = None
+    """Raises an error if the rows are wrong; called before they are counted."""
 
     @property
     def name(self) -> str:
@@ -131,7 +133,7 @@ class Engine:
         names = self.named(columns)
         dtypes = pl.Schema({name: self.schema[name] for name in names})
         if weight is None:
-            counts = _asked(self.count(names, _ROWS), {**dtypes, _ROWS: pl.Int64()})
+            counts = self._asked(self.count(names, _ROWS), {**dtypes, _ROWS: pl.Int64()})
             return Weighed(counts, pl.col(_ROWS), _ROWS, pl.Int64())
         given = nw.col(*roots(self.schema, weight.given))
         is_integer = weight.dtype.is_integer()
@@ -152,7 +154,7 @@ class Engine:
         query = rows.group_by(*names).agg(
             nw.col(_ROWS).min().alias(_LEAST), *(nw.col(name).sum() for name in summed)
         )
-        counts = _asked(query, {**dtypes, _LEAST: number, **summed})
+        counts = self._asked(query, {**dtypes, _LEAST: number, **summed})
         sums = (_LEAST, _NULL, *([] if is_frequency else [_SQUARES]))
         if not is_integer:
             return Weighed(counts, pl.col(_ROWS), weight.name, number, sums)
@@ -165,6 +167,20 @@ class Engine:
         is_wrapped = (total < 0) & (pl.col(_LEAST) >= 0)
         whole = unless(total, Failure(is_wrapped, [message]))
         return Weighed(counts, whole, weight.name, pl.Int128(), sums)
+
+    def rows_in_memory(self) -> pl.DataFrame | None:
+        """The rows, if they are in memory: then Polars can do what an engine does."""
+        return None
+
+    def _asked(self, query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+        """The answer of the engine as a LazyFrame. The engine runs once, on `collect`."""
+
+        def answer() -> pl.DataFrame:
+            if self.check_rows is not None:
+                self.check_rows()
+            return collected(query, dtypes)
+
+        return deferred(answer, dtypes, once=True)
 
 
 def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
@@ -181,12 +197,8 @@ def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
     return in_polars
 
 
-def _asked(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
-    """The answer of an engine as a LazyFrame. The engine runs once, on `collect`."""
-    return deferred(lambda: _collected(query, dtypes), dtypes, once=True)
-
-
-def _collected(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
+def collected(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The answer of an engine."""
     eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
     counts = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
     return counts.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date, timedelta
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -13,6 +14,7 @@ from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.message_parts import as_arguments
 from polars_mcc._frame.columns import IntoColumn, IntoColumns
 from polars_mcc._frame.frames import Frame, FrameT, OtherFrame
+from polars_mcc._frame.late_labels import with_late_labels
 from polars_mcc._frame.roles import GivenRoles, Roles, roles_of
 
 if TYPE_CHECKING:
@@ -58,6 +60,13 @@ class Described(Generic[FrameT]):
         nulls: Nulls = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
         portable: bool = False,
+        outcomes: Frame | OtherFrame | None = None,
+        on: IntoColumns | None = None,
+        latest: IntoColumn | None = None,
+        waiting: bool = False,
+        time: IntoColumn | None = None,
+        min_age: str | timedelta | None = None,
+        now: str | date | None = None,
     ) -> None:
         """Describe a log once, for every question.
 
@@ -102,21 +111,44 @@ class Described(Generic[FrameT]):
                 answers are the same. An interval or a test of a lazy log is not portable, and
                 raises an error: send `counts(...)`, and ask the counts for it, as in
                 `counts.mcc(weight="n").by("country", ci=0.95)`.
+            outcomes: The labels, if they come later and lie in another frame, of the same engine.
+                `gold` and `latest` are then columns of it, and all other columns are of the
+                predictions. It is joined by `on`; other columns of it are not read. A prediction
+                without a label, or without an id, waits: it is not scored. An id that several
+                predictions have is scored for each of them. A label whose id no prediction has is
+                left out.
+            on: The id that predictions and outcomes share: a column or several, of both frames. An
+                id with two different labels is an error, on `collect` if the log is lazy.
+            latest: The time of a label, in `outcomes`: a date, a time or an integer. The newest
+                label of an id counts; null is the oldest. A newest label that is null was taken
+                back: its prediction waits. None: all labels of an id must be equal.
+            waiting: Whether a row without a gold label waits for it. Answers then have a column
+                `n_waiting` after `n_null`: how many of the rows that are not scored wait. With
+                `outcomes` it is True.
+            time: The time of a prediction, Date or Datetime; for `min_age`.
+            min_age: Score only rows that are at least so old, such as "30d", so that each label had
+                the same time to come. A row without a time is left out. The age counts from `now`,
+                or else from the newest row, for which the log is read once more.
+            now: The time from which `min_age` counts: a date or a time.
 
         Raises:
             polars.exceptions.ColumnNotFoundError: A named column is missing.
-            polars.exceptions.SchemaError: Gold and pred cannot be compared (String and Int64), or
-                a weight or score is not a number.
+            polars.exceptions.SchemaError: Gold and pred cannot be compared (String and Int64), a
+                weight or score is not a number, an id has another dtype in `outcomes`, or `latest`
+                or `time` is no time.
+            polars.exceptions.DuplicateError: `gold` is a column of both frames.
+            polars.exceptions.InvalidOperationError: An id has two labels.
             ValueError: An option has an unknown value; both `weight` and `sample_weight` are given;
-                or a score per class has not one column for each of two labels or more.
-            TypeError: `frame` is no frame, or a column of another engine is an expression.
+                a score per class has not one column for each of two labels or more; an option needs
+                another that is not given; or `nulls="label"` with `outcomes`.
+            TypeError: `frame` is no frame; a column of another engine is an expression; `outcomes`
+                is of another engine than `frame`; or `min_age` of a frame of another engine.
 
         Everything is checked at once, against the schema; `frame.mcc` is checked by its first verb.
         No rows of a lazy frame are read. Of a DataFrame, some are read for the message if its
-        labels cannot be compared.
+        labels cannot be compared; it is joined with `outcomes` at once.
         """
-        self.frame: FrameT | OtherFrame = frame
-        self._given = GivenRoles(
+        given = GivenRoles(
             gold=gold,
             pred=pred,
             score=score,
@@ -127,8 +159,17 @@ class Described(Generic[FrameT]):
             nulls=nulls,
             zero_division=zero_division,
             portable=portable,
+            outcomes=outcomes,
+            on=on,
+            latest=latest,
+            waiting=waiting,
+            time=time,
+            min_age=min_age,
+            now=now,
         )
-        self.roles = roles_of(frame, self._given)
+        joined, self._given = with_late_labels(frame, given)
+        self.frame: FrameT | OtherFrame = joined
+        self.roles = roles_of(joined, self._given)
 
     @classmethod
     def by_default(cls, frame: Frame) -> Self:

@@ -111,6 +111,11 @@ class InMemory(Engine):
                 )
                 raise pl.exceptions.SchemaError(msg)
 
+    def rows_in_memory(self) -> pl.DataFrame:
+        """The columns that Polars knows, converted."""
+        known = [name for name, dtype in self.schema.items() if dtype != pl.Unknown]
+        return self.read(known)
+
     def read(self, names: Sequence[str]) -> pl.DataFrame:
         """Convert some columns."""
         return pl.DataFrame([self._series(name).alias(name) for name in names])
@@ -131,6 +136,8 @@ class InMemory(Engine):
 
 def of(frame: object) -> Engine | Frame:
     """The engine of a native or narwhals frame. A Polars frame is returned as it is."""
+    if isinstance(frame, Engine):
+        return frame
     native = nw.to_native(frame, pass_through=True)
     if isinstance(native, Frame):
         return native

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -18,6 +19,7 @@ from polars_mcc._frame.columns import (
     Weighed,
     as_expr,
     check_score,
+    check_time,
     check_weight,
     one_column,
     several_columns,
@@ -43,6 +45,13 @@ class GivenRoles(NamedTuple):
     nulls: Nulls = defaults.NULLS
     zero_division: float | None = defaults.ZERO_DIVISION
     portable: bool = False
+    outcomes: Any = None
+    on: IntoColumns | None = None
+    latest: IntoColumn | None = None
+    waiting: bool = False
+    time: IntoColumn | None = None
+    min_age: str | timedelta | None = None
+    now: str | date | None = None
 
     @property
     def changed(self) -> dict[str, object]:
@@ -72,6 +81,8 @@ class Roles:
     is_frequency: bool
     """Whether the weight counts rows (`weight`), and is no importance (`sample_weight`)."""
     cluster: NamedColumns | None
+    time: NamedColumns | None
+    """When a row was predicted."""
     label_dtype: pl.DataType
     """The dtype in which labels are compared."""
     is_multilabel: bool
@@ -81,6 +92,8 @@ class Roles:
     nulls: Nulls
     zero_division: float | None
     portable: bool
+    waiting: bool
+    """Whether a row without a gold label waits for it: answers then say how many do."""
 
     @property
     def positive_label(self) -> object:
@@ -161,6 +174,13 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
             "one of them"
         )
         raise ValueError(msg)
+    if given.waiting and given.nulls == "label":
+        msg = said(
+            option("nulls", "label"),
+            " does not support labels that come later: a row that waits has no class; fill the "
+            "nulls of the predictions, and leave nulls out",
+        )
+        raise ValueError(msg)
     source = opened(frame)
     schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
     score, by_label = given.score, None
@@ -168,7 +188,7 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
         by_label, score = score, [*score.values()]
     pred = defaults.PRED if given.pred is None and score is None else given.pred
     columns = {"gold": one_column(schema, given.gold, "gold")}
-    for role in ("weight", "sample_weight", "cluster"):
+    for role in ("weight", "sample_weight", "cluster", "time"):
         if (column := getattr(given, role)) is not None:
             columns[role] = one_column(schema, column, role)
     columns |= {
@@ -179,6 +199,8 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     weight = columns.get("weight") or columns.get("sample_weight")
     if weight is not None:
         check_weight(weight.name, weight.dtype)
+    if (time := columns.get("time")) is not None:
+        check_time(time.name, time.dtype)
     sides = [columns[role] for role in ("gold", "pred") if role in columns]
     label_dtype = _label_dtype(source, sides)
     scores = columns.get("score")
@@ -195,12 +217,14 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
         weight=weight,
         is_frequency=given.sample_weight is None,
         cluster=columns.get("cluster"),
+        time=time,
         label_dtype=label_dtype,
         is_multilabel=any(is_list(dtype) for side in sides for dtype in side.dtypes.values()),
         positive=None if positive is None else pl.lit(as_label(positive, label_dtype), label_dtype),
         nulls=given.nulls,
         zero_division=given.zero_division,
         portable=given.portable,
+        waiting=given.waiting,
     )
     if not isinstance(source, Frame):
         source.check(columns)

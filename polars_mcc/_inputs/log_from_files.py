@@ -16,12 +16,14 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.message_parts import Words, in_shell, of_error, option, said
 from polars_mcc._base.visible_text import say
-from polars_mcc._counts.warnings_on_labels_and_keys import heard
+from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
+from polars_mcc._frame.late_labels import with_late_labels
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
+from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs
@@ -65,6 +67,22 @@ class LogOptions:
         portable: Count text in local Parquet files without the codes of the files, so that the
             plan has only Polars' own expressions. The answers are the same. An interval or a test
             is then an error: ask the counts for it.
+        outcomes: Where the labels are, if they come later and lie apart from the predictions:
+            files, as for the log. --gold and --latest are then columns of them, and all other
+            columns are of the predictions. A prediction without a label, or without an id, waits:
+            it is not scored, and is counted in `n_waiting`. An id that several predictions have is
+            scored for each of them. A label whose id no prediction has is left out. Repeat
+            --outcomes for several.
+        on: The id that predictions and outcomes share: a column of both. An id with two different
+            labels is an error. Repeat --on for several columns.
+        latest: The time of a label, in the outcomes: a date, a time or an integer. The newest label
+            of an id counts; null is the oldest. A newest label that is null was taken back: its
+            prediction waits. Without it: all labels of an id must be equal.
+        time: The time of a prediction, for --min-age.
+        min_age: Score only rows that are at least so old, such as 30d, so that each label had the
+            same time to come. A row without a time is left out. The age counts from --now, or else
+            from the newest row, for which the log is read once more.
+        now: The time from which --min-age counts, such as 2026-03-31.
         filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
         text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
             values. Repeat --text for several.
@@ -85,6 +103,12 @@ class LogOptions:
     nulls: Nulls = defaults.NULLS
     zero_division: float | Literal["none"] = defaults.ZERO_DIVISION
     portable: bool = False
+    outcomes: list[str] | None = None
+    on: list[str] | None = None
+    latest: str | None = None
+    time: str | None = None
+    min_age: str | None = None
+    now: str | None = None
     filter: str | None = None
     text: list[str] | None = None
     null: list[str] | None = None
@@ -110,7 +134,7 @@ class TypedLog:
         object.__setattr__(self, "inputs", logs)
 
     @cached_property
-    def _rows(self) -> pl.LazyFrame:
+    def _filtered(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
         rows = read_files.scan_logs(self.inputs) if self.source is None else self.source
         for name in self.options.text or ():
@@ -121,9 +145,43 @@ class TypedLog:
         return filtered(rows, condition)
 
     @cached_property
+    def _outcomes(self) -> TypedColumns | None:
+        """The labels that come later, with the columns of them that are typed."""
+        paths, options = self.options.outcomes, self.options
+        if paths is None:
+            return None
+        logs = read_files.find_logs(paths)
+        if logs.format.name == CSV:
+            logs = logs.read_as((), options.null or (), options.separator)
+        typed = {"gold": options.gold, "latest": options.latest, "on": options.on}
+        return TypedColumns(read_files.scan_logs(logs), (), typed)
+
+    @cached_property
+    def _late(self) -> tuple[pl.LazyFrame, GivenRoles, Collection[str]]:
+        """The rows that are old enough, with their labels; what is left to say; what is read."""
+        options, outcomes = self.options, self._outcomes
+        own = {"on": options.on, "time": options.time}
+        if not any([outcomes, *own.values(), options.latest, options.min_age, options.now]):
+            return self._filtered, GivenRoles(gold=options.gold), ()
+        typed = TypedColumns(self._filtered, (), own)
+        given = GivenRoles(gold=options.gold, **typed.columns, latest=options.latest)
+        given = given._replace(min_age=options.min_age, now=options.now)
+        if outcomes is not None:
+            gold, latest = (outcomes.columns[name] for name in ("gold", "latest"))
+            given = given._replace(outcomes=outcomes.rows, gold=gold, latest=latest)
+        rows, described = with_late_labels(typed.rows, given)
+        return rows, described, typed.read
+
+    @property
+    def _rows(self) -> pl.LazyFrame:
+        """The rows to score."""
+        return self._late[0]
+
+    @cached_property
     def _typed(self) -> TypedColumns:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
+        of_log["gold"] = self._late[1].gold
         return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
 
     @property
@@ -163,10 +221,11 @@ class TypedLog:
         """The log with its description, and with the columns that the command computes by SQL."""
         columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMN_OPTIONS}
         by_default = (None, defaults.GOLD, [defaults.PRED])
+        columns |= {"waiting": self._late[1].waiting, "time": self._late[1].time}
         columns |= {
             name: column
             for name, column in self.inputs.described.items()
-            if getattr(self.options, name) in by_default
+            if getattr(self.options, name, None) in by_default
         }
         try:
             log = Described(
@@ -200,8 +259,10 @@ class TypedLog:
         by_default = (
             [] if preds is None else [pred for pred in preds.given if isinstance(pred, str)]
         )
-        of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
-        read = [*self._typed.read, *by_default, *of_filter]
+        schema = self._filtered.collect_schema()
+        of_filter = [] if condition is None else columns_in(condition, schema)
+        used = [*self._typed.read, *by_default, *of_filter, *self._late[2]]
+        read = [name for name in used if name in schema]
         read_files.check_same_dtypes(self.inputs, read)
         progress = progress_bar(self.inputs, condition, of_filter, about)
         with read_files.named_if_corrupt(self.inputs, read), heard() as sentences, progress as bar:

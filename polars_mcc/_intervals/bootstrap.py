@@ -180,7 +180,7 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
             known.append(limits)
     shown = [pl.col("n_clusters").fill_null(0)] if log.pair_splits else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
-        *log.slice, "n", *shown, *with_limit_columns(names), "n_null"
+        *log.slice, "n", *shown, *with_limit_columns(names), *log.unscored
     )
 
 

@@ -74,8 +74,8 @@ def estimate(
     names = [metric.name for metric in options.metrics]
     unsure = limit_columns(name for name in names if name not in measured)
     none = dict.fromkeys(unsure, pl.lit(None, pl.Float64))
-    shown = [*log.slice, "n", *(size.name for size in sizes), *with_limit_columns(names), "n_null"]
-    with_limits = scores.with_columns(*sizes, *limits, **none).select(shown)
+    numbers = ["n", *(size.name for size in sizes), *with_limit_columns(names), *log.unscored]
+    with_limits = scores.with_columns(*sizes, *limits, **none).select(*log.slice, *numbers)
     return Estimate(with_limits, cells, scorer, pools, measured)
 
 

@@ -29,7 +29,7 @@ def measure(
     pairs: pl.LazyFrame | None = None,
     positive: pl.Expr | None = None,
 ) -> pl.LazyFrame:
-    """Compute the metrics of each slice, with its `n` and `n_null`.
+    """Compute the metrics of each slice, with its `n`, and the rows not scored.
 
     Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
     `positive` is true for the positive class.
@@ -68,7 +68,10 @@ def measure(
             )
             for metric in metrics
         },
-        n_null=log.numbers.as_count(pl.col("null")),
+        **{
+            name: log.numbers.as_count(pl.col(column))
+            for name, column in zip(log.unscored, ("null", "waiting"), strict=False)
+        },
     )
 
 

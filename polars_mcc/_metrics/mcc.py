@@ -59,14 +59,22 @@ def rows_of(log: SlicedLog) -> pl.Expr:
     return pl.col("row_n" if log.is_multilabel else "gold_n").sum()
 
 
+def waiting_of(log: SlicedLog) -> pl.Expr:
+    """Count the rows of a slice without a gold label, from its classes."""
+    if log.is_multilabel:
+        return pl.col("waiting_n").sum()
+    return pl.when(pl.col("label").is_null()).then("null_n").otherwise(0).sum()
+
+
 def summed(
     log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None
 ) -> tuple[pl.LazyFrame, Sums]:
     """Add up the classes of each slice, in its units. `positive` is true for the positive class.
 
     Returns a row per slice, and the expressions that read the sums from its columns. Besides the
-    sums there are `null`, the rows not scored, the `unit`, and columns that only some metrics need.
-    Polars drops unused columns from the plan, so they cost nothing.
+    sums there are `null`, the rows not scored, and `waiting`, those of them without a gold label;
+    the `unit`; and columns that only some metrics need. Polars drops unused columns from the plan,
+    so they cost nothing.
     """
     t, p, c = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n")
     sums = Sums.over_classes(t, p, c.sum(), log.numbers, rows_of(log))
@@ -75,6 +83,7 @@ def summed(
         log.with_total(classes),
         **sums.columns(),
         null=pl.col("null_n").sum(),
+        waiting=waiting_of(log),
         unit=pl.col("unit").max(),
         k=count_where((t > 0) | (p > 0)),
         k_gold=count_where(t > 0),

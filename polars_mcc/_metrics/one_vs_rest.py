@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.exact_sums import Numbers
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._metrics.mcc import correlation, count_of, divide, rows_of
+from polars_mcc._metrics.mcc import correlation, count_of, divide, rows_of, waiting_of
 
 Col: TypeAlias = Callable[[str], pl.Expr]
 """Gives a column by its name: `pl.col`, or `ArrayColumns` of arrays."""
@@ -96,7 +96,8 @@ def class_scores(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
     t, p, c, s = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n"), pl.col("s")
     n = count_of(log, s)
     scores = TwoByTwo.exact(log.numbers, t, p, c, s).scores(log.zero_division)
-    of_slice = {"s": rows_of(log), "n_null": pl.col("null_n").sum()}
+    unscored = dict(zip(log.unscored, (pl.col("null_n").sum(), waiting_of(log)), strict=False))
+    of_slice = {"s": rows_of(log), **unscored}
     return (
         classes.with_columns(log.within_slice(sum_).alias(name) for name, sum_ in of_slice.items())
         .filter(t + p > 0)
@@ -108,6 +109,6 @@ def class_scores(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
             hits=count_of(log, c),
             **{name: pl.when(n > 0).then(scores[name]) for name in CLASS_RANGES},
             n=n,
-            n_null=log.numbers.as_count(pl.col("n_null")),
+            **{name: log.numbers.as_count(pl.col(name)) for name in unscored},
         )
     )

@@ -44,7 +44,7 @@ BUILT_IN_METRICS = (
 _REGISTRY = {metric.name: metric for metric in BUILT_IN_METRICS}
 _BUILT_IN = frozenset(_REGISTRY)
 _RESERVED = {
-    *("n", "n_null", "n_clusters", "diff", "period"),
+    *("n", "n_null", "n_waiting", "n_clusters", "diff", "period"),
     *("model", "keys", "slice", "complete"),
 }
 """Columns that an answer may have besides its metrics."""

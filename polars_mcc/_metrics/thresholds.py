@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import check_at_least
 from polars_mcc._base.cuts_of_numbers import Number, as_cuts, as_series, is_above
-from polars_mcc._counts.class_counts import is_scored, not_scored
+from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import PRED, SlicedLog
 from polars_mcc._metrics.exact_scores import measure
@@ -78,9 +78,10 @@ class ScoreThresholds:
         log, (levels, slices) = self.log, self._levels()
         points = self._points(log, levels, self._grid(levels))
         scored = _scores_at(log, points, [*_COUNTS, *metrics], log.zero_division)
-        scored = scored.drop("n", "n_null").with_columns(threshold=self._threshold())
+        scored = scored.drop("n", *log.unscored).with_columns(threshold=self._threshold())
         # A slice without any score has no threshold, but keeps its row with `n_null`.
-        return log.beside(slices, scored).select(*log.slice, *curve_columns(metrics))
+        columns = [*curve_columns(metrics), *log.unscored[1:]]
+        return log.beside(slices, scored).select(*log.slice, *columns)
 
     def best(self, metric: Metric) -> pl.LazyFrame:
         """Find the best threshold of each slice, the shared best one, and the loss by sharing."""
@@ -104,7 +105,7 @@ class ScoreThresholds:
                 shared_threshold=self._threshold("shared"),
                 loss=loss,
             )
-            .select(*log.slice, *best_columns(metric))
+            .select(*log.slice, *best_columns(metric), *log.unscored[1:])
         )
 
     def _levels(self) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -112,8 +113,9 @@ class ScoreThresholds:
         log = self.log
         counted = pairs(log).cache()
         n = pl.col("n").cast(log.numbers.wide).filter(is_scored(log))
-        slices = log.per_slice(counted, n=n.sum(), n_null=not_scored(log).sum()).with_columns(
-            log.numbers.as_count(pl.col(name)).alias(name) for name in ("n", "n_null")
+        sums = {"n": n.sum(), **unscored_sums(log)}
+        slices = log.per_slice(counted, **sums).with_columns(
+            log.numbers.as_count(pl.col(name)).alias(name) for name in sums
         )
         return by_score(log, counted).cache(), slices
 

@@ -283,7 +283,7 @@ def count_once(
     """Count a log by as many of these columns as fit into `_MAX_COUNTS` counts."""
     roles = log.roles
     weight = None if roles.weight is None else roles.weight.expr
-    plain = log(weight=weight, sample_weight=None, cluster=None)
+    plain = log(weight=weight, sample_weight=None, cluster=None, time=None)
 
     def sliced(rows: pl.LazyFrame, names: Iterable[str]) -> SlicedLog:
         given: Sequence[Any] = [columns[name] for name in names]

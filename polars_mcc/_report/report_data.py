@@ -13,11 +13,12 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import ReportFormat, check_at_least, check_choice, check_level
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
-from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, heard, key_is_gold, remarks
+from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
@@ -221,9 +222,11 @@ class Answers:
         roles = self.log.roles
         model = pl.col("model") if self.has_models else pl.lit(self.models[0])
         weight = None if roles.weight is None else f"{roles.weight.name} is null"
+        of_gold = "the label {} has not come" if roles.waiting else "{} is null"
+        sides = {"gold": (of_gold, pl.lit(roles.gold.name)), "pred": ("{} is null", model)}
         nulls = [
-            pl.when(~self.is_scored & pl.col(side).is_null()).then(pl.format("{} is null", name))
-            for side, name in (("gold", pl.lit(roles.gold.name)), ("pred", model))
+            pl.when(~self.is_scored & pl.col(side).is_null()).then(pl.format(*words))
+            for side, words in sides.items()
         ]
         unlabelled = self.pairs.filter(~self.is_scored).with_columns(n_null="n", weight=None)
         unweighted = self.pairs.with_columns(weight=pl.lit(weight))
@@ -232,6 +235,21 @@ class Answers:
         groups = rows.filter(pl.col("n_null") > 0).group_by(pred=model, reason=reason)
         sums = groups.agg(pl.col("n_null").sum()).sort("pred", "reason")
         return sums.with_columns(pl.col("pred").cast(pl.String))
+
+    @cached_property
+    def waiting_since(self) -> Sequence[Any]:
+        """The times of the first, the middle and the last row that waits; empty without times."""
+        roles = self.log.roles
+        if not roles.waiting or roles.time is None:
+            return ()
+        is_waiting, time = roles.gold.expr.is_null(), roles.time.expr.sort()
+        places = (0, pl.len() // 2, -1)
+
+        def query(rows: pl.LazyFrame) -> pl.LazyFrame:
+            times = rows.filter(is_waiting).select(time=time).drop_nulls()
+            return times.select(pl.col("time").get(place).alias(str(place)) for place in places)
+
+        return self.counted.collect("rows that wait", query).rows()[0]
 
     @cached_property
     def worst(self) -> Worst | None:

@@ -186,6 +186,10 @@ def _unscored_sentences(answers: Answers) -> Iterator[Sentence]:
         rows = f"{rows_in_words(row['n_null'])} {'is' if row['n_null'] == 1 else 'are'}"
         sentence = f"{rows} not scored{of_model}: {row['reason']}."
         yield Sentence(sentence, "unscored", "unscored")
+    if answers.waiting_since and answers.waiting_since[0] is not None:
+        oldest, middle, newest = answers.waiting_since
+        sentence = f"The rows that wait are of {oldest} to {newest}, half of them since {middle}."
+        yield Sentence(sentence, "unscored", "unscored")
 
 
 def _metric_name(metric: str) -> str:

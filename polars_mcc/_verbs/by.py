@@ -309,12 +309,12 @@ def of_metrics(
             models = dict(zip(log_of_scores.models, sliced.models, strict=True))
             model = pl.col(MODEL).cast(pl.String).replace_strict(models).cast(sliced.model_dtype)
             more_columns = more_columns.with_columns(model)  # noqa: PLW2901
-        more_columns = more_columns.drop("n", "n_clusters", "n_null", strict=False)  # noqa: PLW2901
+        more_columns = more_columns.drop("n", "n_clusters", *sliced.unscored, strict=False)  # noqa: PLW2901
         slices = sliced.beside(slices, more_columns)
     shown = [metric.name for metric in asked]
     shown = shown if ci is None else with_limit_columns(shown)
     sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]
-    return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, "n_null"))
+    return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, *sliced.unscored))
 
 
 def _names_taken(asked: Sequence[Metric], ci: float | None) -> list[str]:

@@ -107,7 +107,7 @@ def calibration(
             pl.col(numbers).fill_null(0),  # A slice without scored rows has no bin.
             bin=sliced.within_slice(pl.col("bin").rank("dense")).cast(pl.Int64),
         ).with_columns(n=sliced.numbers.as_count(pl.col("n")))
-        return answer.select(*sliced.slice, *columns).collect()
+        return answer.select(*sliced.slice, *columns, *sliced.unscored[1:]).collect()
 
     answer = inferred(log, sliced, pairs(sliced), infer)
     return log.in_kind(sliced.answer(answer, "bin"))

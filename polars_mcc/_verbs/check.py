@@ -308,7 +308,9 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.roles.check_without("check", reason, "cluster", "sample_weight")
-    names = options_of_differences.names_of_periods(metric, has_clusters=False, p_values=())
+    names = options_of_differences.names_of_periods(
+        metric, has_clusters=False, waiting=log.roles.waiting, p_values=()
+    )
     sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:

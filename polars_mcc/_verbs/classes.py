@@ -101,7 +101,7 @@ def classes(
         for name in COLUMNS[:-2]
         for column in (name, *(limit_columns([name]) if name in CLASS_RANGES else []))
     ]
-    columns += [*n_clusters, *COLUMNS[-2:]]
+    columns += [*n_clusters, "n", *sliced.unscored]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._intervals.class_intervals import class_intervals  # noqa: PLC0415 - rare

@@ -109,7 +109,9 @@ def compare(
     options_of_differences.check(ci, method, correction)
     chosen = registry.find_tested_metric(metric)
     scores = {"score_a": "_a", "score_b": "_b"}
-    names = options_of_differences.names_of(chosen, ["n", "n_clusters"], scores)
+    names = options_of_differences.names_of(
+        chosen, ["n", "n_clusters"], scores, waiting=log.roles.waiting
+    )
     asked = IntervalOptions(ci, method, [chosen])
     models = log.roles.scores if chosen.is_of_scores else log.roles.preds
     if log.roles.score_labels and chosen.is_of_scores:

@@ -11,7 +11,7 @@ import polars as pl
 from polars_mcc._base.allowed_values import Normalize, check_at_least, check_choice
 from polars_mcc._base.errors_on_collect import Failure
 from polars_mcc._base.message_parts import option, said
-from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, not_scored, with_margins
+from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, unscored_sums, with_margins
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
@@ -168,7 +168,7 @@ def _matrix(
         cells, on=on or pl.lit(0), how="left", nulls_equal=True, maintain_order="left"
     )
     shown = (as_expr(name).fill_null(0) for name in values)
-    return matrix.select(*log.slice, *sides, *shown, "n_null")
+    return matrix.select(*log.slice, *sides, *shown, *log.unscored)
 
 
 def _costliest(
@@ -233,7 +233,8 @@ def _cells(log: SlicedLog, pairs: pl.LazyFrame, normalize: Normalize | None) -> 
 
 def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl.LazyFrame:
     """The slices with their number of rows in no cell; an error if a label is not listed."""
-    sums = {"n_null": not_scored(log).sum()}
+    unscored = unscored_sums(log)
+    sums = {**unscored}
     failures: list[Failure] = []
     if labels is not None:
         scored, listed = is_scored(log), labels.implode()
@@ -247,8 +248,8 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
             "' is not in labels: list every label that occurs, or leave labels out",
         )
         failures.append(Failure(unlisted.is_not_null(), message))
-    n_null = log.numbers.as_count(pl.col("n_null"), *failures)
-    return log.per_slice(pairs, **sums).select(*log.slice, n_null=n_null)
+    numbers = {name: log.numbers.as_count(pl.col(name), *failures) for name in unscored}
+    return log.per_slice(pairs, **sums).select(*log.slice, **numbers)
 
 
 def _columns(log: SlicedLog, labels: pl.Series) -> list[str]:

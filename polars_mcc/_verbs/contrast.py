@@ -145,7 +145,9 @@ def contrast(
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE
     scores = {"own_b": "", "own_a": TO, "expected": "_expected"}
-    shown = options_of_differences.names_of(chosen, ["n", f"n{TO}"], scores, effect)
+    shown = options_of_differences.names_of(
+        chosen, ["n", f"n{TO}"], scores, effect, waiting=log.roles.waiting
+    )
     taken = [*to_keys, *shown.values()]
     asked = IntervalOptions(ci, method, [chosen])
     sliced, asked = options_of_differences.cut_log(log, [*inside, *keys], asked, taken)

@@ -97,7 +97,9 @@ def drift(
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
     chosen = registry.find_tested_metric(metric)
     has_clusters = log.roles.cluster is not None
-    names = options_of_differences.names_of_periods(chosen, has_clusters=has_clusters)
+    names = options_of_differences.names_of_periods(
+        chosen, has_clusters=has_clusters, waiting=log.roles.waiting
+    )
     asked = IntervalOptions(ci, method, [chosen])
     periods = {"before": before, "after": after}
     sliced, asked = options_of_differences.cut_log(

@@ -28,7 +28,7 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
 
     Raises:
         TypeError: The log is a Polars frame (use `counts`); or a key is not the name of a column.
-        ValueError: The log has weights.
+        ValueError: The log has weights, or its labels come from `outcomes`.
 
     The errors of `by` are raised too.
 
@@ -49,6 +49,12 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
             raise TypeError(msg)
     reason = "the engine only counts rows; use counts(...), in which Polars adds up weights"
     roles.check_without("engine_counts", reason, "weight", "sample_weight")
+    if roles.source.check_rows is not None:
+        msg = (
+            "engine_counts does not support outcomes: no query of an engine fails where an id has "
+            "two labels; use counts(...), or join the labels yourself"
+        )
+        raise ValueError(msg)
     cut(sides_of(log, several=True), keys, taken=["n"])
     preds = roles.preds.given if roles.preds else ()
     columns = roots(roles.schema, [*keys, *roles.gold.given, *preds])

@@ -252,7 +252,7 @@ def worst(
     from polars_mcc._worst.slice_scores import SearchSettings  # noqa: PLC0415
     from polars_mcc._worst.warnings_on_searched_keys import odd_keys  # noqa: PLC0415
 
-    taken = [*([] if long else [SAID]), *search_steps.columns_of_answer(chosen.name)]
+    taken = [*([] if long else [SAID]), *search_steps.columns_of_answer(chosen.name), "n_null"]
     each_key = KeySets("each", keys, total=False)
     sides = sides_of(log, chosen.role, of_row=chosen.of_row)
     sliced = cut(sides, [each_key], taken=taken, clusters=True, long=long)

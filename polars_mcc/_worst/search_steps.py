@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._base.slice_names import crossed_name
 from polars_mcc._comparisons.corrected_p_values import adjusted
-from polars_mcc._counts.sliced_log import SAID, SET, SlicedLog
+from polars_mcc._counts.sliced_log import N_WAITING, SAID, SET, SlicedLog
 from polars_mcc._intervals.count_arrays import of_arrays
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Floats, Ints
@@ -39,11 +39,11 @@ _Schema: TypeAlias = dict[str, pl.DataType]
 
 
 def columns_of_answer(metric: str) -> list[str]:
-    """The columns of the answer after the keys and the model."""
+    """The columns of the answer between the model and the rows that are not scored."""
     return [
         *("n", metric, f"{metric}_rest", f"{metric}_expected", "diff", "diff_low", "diff_high"),
         *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION, "parts"),
-        *("verdict", "n_tested", "n_untested", "n_null"),
+        *("verdict", "n_tested", "n_untested"),
     ]
 
 
@@ -61,9 +61,10 @@ def schema_of(settings: SearchSettings, log: SlicedLog) -> _Schema:
     metric, count = settings.metric.name, log.numbers.count
     known = dict.fromkeys(CONFUSION[:2], log.label_dtype)
     known |= {"confusion": pl.String(), "parts": dtype_of_parts(metric, count)}
-    known |= {"verdict": VERDICTS, "n": count, "n_null": count}
+    known |= {"verdict": VERDICTS, "n": count, **dict.fromkeys(log.unscored, count)}
     known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
-    return slices | {name: known.get(name, pl.Float64()) for name in columns_of_answer(metric)}
+    columns = [*columns_of_answer(metric), *log.unscored]
+    return slices | {name: known.get(name, pl.Float64()) for name in columns}
 
 
 def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
@@ -124,7 +125,8 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
 def _values_and_sizes(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
     """The places and ranks of the values of slices, and their rows."""
     places = compared.places(numbers)
-    columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
+    columns = {"number": numbers, "n": compared.n[numbers]}
+    columns |= dict(zip(("n_null", N_WAITING), compared.unscored[:, numbers], strict=True))
     for key, of_key in zip(compared.keys, places.T, strict=True):
         columns[key.column], columns[f"rank:{key.name}"] = of_key, key.rank[of_key]
     is_key = pl.col([key.column for key in compared.keys])

@@ -44,8 +44,8 @@ class SlicesOfKeys(NamedTuple):
     """The place of the value of each key: (keys, slices)."""
     n: Ints
     """The weight of the scored rows."""
-    n_null: Ints
-    """The rows that are not scored."""
+    unscored: Ints
+    """The rows that are not scored, and those of them without a gold label: (2, slices)."""
 
 
 class PairTables(NamedTuple):
@@ -145,17 +145,21 @@ class SliceCounter:
         n = self._table(keys, None if weights is None else weights.n)
         scored, n_all = n[:, :k, :k], n.sum((1, 2))
         n_scored = scored.sum((1, 2))
-        effective, n_null, squares = n_scored, n_all - n_scored, None
+        effective, squares = n_scored, None
+        unscored = np.stack([n_all - n_scored, n[:, k:].sum((1, 2))])
         if weights is not None:
-            n_null = n_null + self._table(keys, weights.n_null).sum((1, 2))
+            nulls = self._table(keys, weights.n_null)
+            unscored = unscored + np.stack([nulls.sum((1, 2)), nulls[:, k:].sum((1, 2))])
             if weights.squares is not None:
                 squares = self._table(keys, weights.squares)[:, :k, :k]
                 effective = equal_rows(n_scored, squares.sum((1, 2)))
         [large] = np.nonzero(effective >= least)
-        n_small = int(np.count_nonzero((n_all > 0) | (n_null > 0))) - len(large)
+        n_small = int(np.count_nonzero((n_all > 0) | (unscored[0] > 0))) - len(large)
         places = np.unravel_index(large, [key.values.height for key in keys] or [1])
         tables = PairTables(scored[large], None if squares is None else squares[large])
-        of_keys = SlicesOfKeys(keys, np.array(places, np.int32), n_scored[large], n_null[large])
+        of_keys = SlicesOfKeys(
+            keys, np.array(places, np.int32), n_scored[large], unscored[:, large]
+        )
         return of_keys, tables, n_small
 
     def _table(self, keys: CrossedKeys, weight: Ints | None) -> Ints:
@@ -192,10 +196,12 @@ class SliceCounter:
         gold, pred, n, n_null, squares = (
             rows[name].to_numpy() for name in (*by[-2:], "n", "n_null", "squares")
         )
-        is_scored = (gold < len(self.log.labels)) & (pred < len(self.log.labels))
-        n_scored, n_squares, n_null = (
+        has_gold = gold < len(self.log.labels)
+        is_scored = has_gold & (pred < len(self.log.labels))
+        left_out = np.where(is_scored, 0, n) + n_null
+        n_scored, n_squares, *unscored = (
             added_up(weight, slices, places.shape[1])
-            for weight in (n * is_scored, squares * is_scored, np.where(is_scored, 0, n) + n_null)
+            for weight in (n * is_scored, squares * is_scored, left_out, left_out * ~has_gold)
         )
         is_frequency = self.log.sliced.is_frequency
         effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
@@ -203,7 +209,8 @@ class SliceCounter:
         [kept] = np.nonzero(is_scored & (n > 0))
         arrays = slices, gold.astype(int), pred.astype(int), n, squares
         pairs = Counted(places.shape[1], *(array[kept] for array in arrays))
-        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], n_null[large])
+        left_out = np.stack(unscored)[:, large]
+        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], left_out)
         return of_keys, pairs_of(pairs, large), places.shape[1] - len(large)
 
     def grouped(

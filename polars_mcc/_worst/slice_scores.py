@@ -206,8 +206,8 @@ class ComparedSlices:
     """The place of the set of these keys."""
     n: Ints
     """The weight of the scored rows."""
-    n_null: Ints
-    """The rows that are not scored."""
+    unscored: Ints
+    """The rows that are not scored, and those of them without a gold label: (2, slices)."""
     comparisons: Comparisons
     is_distinct: Flags
     """Whether it has fewer rows than each slice with one key fewer."""
@@ -283,7 +283,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
         {frozenset(of_keys.keys): place for place, of_keys in enumerate(sets)},
         n,
-        np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
+        np.concatenate([np.zeros((2, 0), np.int64), *(of_keys.unscored for of_keys in sets)], 1),
         Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
         np.concatenate([np.zeros(0, bool), *is_distinct]),
         n > search.settings.max_share * whole.n,

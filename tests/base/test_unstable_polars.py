@@ -10,6 +10,7 @@ import pytest
 
 import polars_mcc
 from polars_mcc._base.unstable_polars import (
+    at_largest,
     batches_of,
     by_sql,
     deferred,
@@ -83,6 +84,13 @@ def test_an_expression_of_dtypes_is_made_in_the_plan():
 def test_values_of_categories_by_their_places(dtype):
     known = pl.Series(["x", "y"], dtype=dtype)
     assert of_places(known.to_physical(), known.dtype).cast(pl.String).to_list() == ["x", "y"]
+
+
+@pytest.mark.parametrize("engine", ["streaming", "in-memory"])
+def test_a_value_at_the_largest_other(engine):
+    rows = pl.LazyFrame({"id": [1, 1, 2, 2], "a": [*"xyzz"], "by": [2, 1, None, 3]})
+    largest = rows.group_by("id").agg(at_largest(pl.col("a"), pl.col("by"))).sort("id")
+    assert largest.collect(engine=engine)["a"].to_list() == ["x", "z"]
 
 
 def test_sql_asks_self():

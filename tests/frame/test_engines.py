@@ -13,6 +13,7 @@ import pytest
 from engine_cases import (
     CALLS,
     DIGITS,
+    LABELS,
     SCORED_BY_SQL,
     check_equal,
     check_float_weights,
@@ -336,3 +337,39 @@ def test_without_narwhals_the_extra_is_named():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("expected a polars DataFrame or LazyFrame, got builtins.dict; ")
     assert "pip install 'polars-mcc[engines]'" in done.stdout
+
+
+LATE = pl.DataFrame(
+    {
+        "user": [*range(40), *range(0, 40, 2), 5, 5, None, 99],
+        "label": [LABELS[user % 7] for user in range(40)]
+        + [LABELS[user % 5] for user in range(0, 40, 2)]
+        + ["emu", None, "cat", "cat"],
+        "at": [None if user % 3 else 1 for user in range(40)] + [2] * 20 + [3, 3, 3, 3],
+    },
+    schema_overrides={"user": pl.Int32, "at": pl.Int64},
+)
+"""Labels of users: half of them have a second one, which is newer."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_labels_that_come_later_are_joined_by_the_engine(engine):
+    make = maker(engine)
+    options = {"on": "user", "gold": "label", "latest": "at"}
+    rows = OURS.drop("n").filter(pl.col("user") > 2)
+    described = PredictionLog(make(rows), outcomes=make(LATE), **options)
+    ours = rows.mcc(outcomes=LATE, **options)
+    assert 0 < ours.by()["n_waiting"].item() < ours.by()["n"].item()
+    for keys, asked in ((["country"], {}), (["country", "device"], {"ci": 0.95})):
+        answer = described.by(*keys, **asked)
+        assert isinstance(answer, pl.DataFrame if engine in EAGER else pl.LazyFrame)
+        assert_frame_equal(answer.lazy().collect(), ours.by(*keys, **asked))
+    without_time = {**options, "latest": None}
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="has two labels in 'label'"):
+        PredictionLog(make(rows), outcomes=make(LATE), **without_time).by().lazy().collect()
+    tied = pl.concat([LATE, LATE.tail(1).with_columns(label=pl.lit("emu"))])
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="user 99 has two labels at its"):
+        PredictionLog(make(rows), outcomes=make(tied), **options).by().lazy().collect()
+    other = LATE.to_pandas() if engine not in EAGER else _duckdb(LATE)
+    with pytest.raises(TypeError, match="two engines"):
+        PredictionLog(make(rows), outcomes=other, **options)

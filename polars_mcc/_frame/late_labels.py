@@ -1,0 +1,293 @@
+"""Labels that come later, in another frame: each joined once, by an id; and rows of some age."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base.errors_on_collect import Failure, own_message, unless
+from polars_mcc._base.message_parts import option, quoted, said
+from polars_mcc._base.unstable_polars import at_largest
+from polars_mcc._base.warnings_to_users import warn_of
+from polars_mcc._frame.columns import (
+    NamedColumns,
+    as_expr,
+    check_time,
+    one_column,
+    several_columns,
+)
+from polars_mcc._frame.frames import Frame
+from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_list
+from polars_mcc._frame.missing_and_likely_columns import MissingColumn
+from polars_mcc._frame.roles import GivenRoles, opened
+
+_ID, _TIME, _FIRST, _LAST, _LABEL = (
+    f"polars_mcc:{name}" for name in ("id:", "time", "first", "last", "label")
+)
+_HALF = 2**64
+_LENGTH = re.compile(r"(?:\d+[a-z]+)+")
+
+
+def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  # noqa: ANN401 - of any engine
+    """A log that is old enough, beside its labels; and its options, for the log that this makes.
+
+    A lazy frame stays lazy, and is not read.
+    """
+    if given.min_age is not None or given.now is not None:
+        frame = _old_enough(_rows_of(frame), given)
+        given = given._replace(min_age=None, now=None)
+    if given.outcomes is None:
+        for name in ("on", "latest"):
+            if getattr(given, name) is not None:
+                msg = (
+                    f"{name} is about labels in another frame, and there is none: pass it as "
+                    f"outcomes, or leave {name} out"
+                )
+                raise ValueError(msg)
+        return frame, given
+    if given.on is None:
+        msg = said(
+            "outcomes needs the columns that say which label belongs to which prediction: pass "
+            "them, as in ",
+            option("on", "request_id"),
+        )
+        raise ValueError(msg)
+    frame, gold = _joined(_rows_of(frame), _rows_of(given.outcomes), given)
+    joined = {"gold": gold, "outcomes": None, "on": None, "latest": None, "waiting": True}
+    return frame, given._replace(**joined)
+
+
+def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  # noqa: ANN401 - as above
+    """The predictions, each beside its label, and the name of the column with the labels."""
+    if isinstance(source, Frame) != isinstance(outcomes, Frame):
+        msg = (
+            "the predictions and the outcomes are of two engines, which cannot be joined: read "
+            "one of them with the engine of the other first"
+        )
+        raise TypeError(msg)
+    schema, of_labels = _schema_of(source), _schema_of(outcomes)
+    assert given.on is not None  # noqa: S101 - checked above
+    try:
+        ids, named = (several_columns(each, given.on, "on") for each in (schema, of_labels))
+        gold = one_column(of_labels, given.gold, "gold")
+        latest = None if given.latest is None else one_column(of_labels, given.latest, "latest")
+    except MissingColumn as error:
+        where = "the outcomes" if error.schema == of_labels else "the predictions"
+        msg = f"{where} have {error.problem}"
+        raise pl.exceptions.ColumnNotFoundError(msg) from None
+    if gold.name in schema:
+        msg = (
+            f"both the predictions and the outcomes have a column '{gold.name}' (gold): drop or "
+            "rename the one that is not the label"
+        )
+        raise pl.exceptions.DuplicateError(msg)
+    if latest is not None and not (latest.dtype.is_temporal() or latest.dtype.is_integer()):
+        msg = (
+            f"latest must be a date, a time or an integer, but '{latest.name}' is {latest.dtype}; "
+            "parse it first"
+        )
+        raise pl.exceptions.SchemaError(msg)
+    dtypes = [
+        _dtype_of_id(name, (dtype, of_label))
+        for (name, dtype), of_label in zip(ids.dtypes.items(), named.dtypes.dtypes(), strict=True)
+    ]
+    if not isinstance(source, Frame):
+        from polars_mcc._frame.late_labels_of_engines import joined_by_engine  # noqa: PLC0415 - narwhals
+
+        return joined_by_engine(source, outcomes, named, gold, latest), gold.name
+    labels = _label_of_each_id(outcomes.lazy(), _keys_of(named, dtypes), gold, latest)
+    keys = _keys_of(ids, dtypes)
+    names = [key.meta.output_name() for key in keys]
+    hashed = [*map(_as_key, names, dtypes)]
+    rows = source.lazy().with_columns(keys).with_columns(hashed)
+    is_lazy = isinstance(source, pl.LazyFrame)
+    joined = rows.join(
+        labels.with_columns(hashed),
+        on=names,
+        how="left",
+        maintain_order="none" if is_lazy else "left",
+    ).drop(names)
+    if is_lazy:
+        return joined, gold.name
+    warn_of(_shared_ids(source, ids))
+    return _collected(joined), gold.name
+
+
+def _rows_of(frame: object) -> Any:  # noqa: ANN401 - as above
+    """A frame of Polars, also of rows of another library in memory; or an engine."""
+    source = opened(frame)
+    if isinstance(source, Frame) or (rows := source.rows_in_memory()) is None:
+        return source
+    return rows
+
+
+def _schema_of(source: Any) -> pl.Schema:  # noqa: ANN401 - as above
+    """The columns of a frame of Polars, or of another engine."""
+    schema: pl.Schema = source.collect_schema() if isinstance(source, Frame) else source.schema
+    return schema
+
+
+def _dtype_of_id(name: str, dtypes: Iterable[pl.DataType]) -> pl.DataType:
+    """The dtype in which the ids of both frames are compared, or a SchemaError."""
+    of_predictions, of_outcomes = dtypes
+    try:
+        return common_dtype([(name, of_predictions), (name, of_outcomes)])
+    except pl.exceptions.SchemaError:
+        msg = (
+            f"on '{name}' is {of_predictions} in the predictions and {of_outcomes} in the "
+            "outcomes: cast one of them"
+        )
+        raise pl.exceptions.SchemaError(msg) from None
+
+
+def _keys_of(ids: NamedColumns, dtypes: Iterable[pl.DataType]) -> list[pl.Expr]:
+    """The columns that identify a row, in dtypes that both frames share."""
+    columns = zip(ids.each, ids.dtypes.dtypes(), dtypes, strict=True)
+    return [
+        as_compared(as_expr(column), name, own, dtype).cast(dtype).alias(_ID + name)
+        for (name, column), own, dtype in columns
+    ]
+
+
+def _as_key(id_: str, dtype: pl.DataType) -> pl.Expr:
+    """An id that is joined by: of text, two hashes of 64 bits, in half the time.
+
+    That any two of n ids have both hashes in common has a probability of n² / 2¹²⁹.
+    """
+    text = pl.col(id_)
+    if dtype not in (pl.String, pl.Binary):
+        return text
+    high, low = (text.hash(seed).cast(pl.Int128) for seed in (0, 1))
+    return pl.when(text.is_not_null()).then(high * _HALF + low).alias(id_)
+
+
+def _label_of_each_id(
+    outcomes: pl.LazyFrame,
+    keys: Sequence[pl.Expr],
+    gold: NamedColumns,
+    latest: NamedColumns | None,
+) -> pl.LazyFrame:
+    """The label of each id, once. The query fails if an id has two labels.
+
+    Of the labels of an id, or of its newest ones, the first and the last in some order are equal,
+    unless there are two.
+    """
+    names = [key.meta.output_name() for key in keys]
+    label = as_compared(gold.expr, gold.name, gold.dtype, gold.dtype)
+    label = label.list.unique().list.sort() if is_list(gold.dtype) else label
+    time = pl.lit(0) if latest is None else latest.expr
+    rows = outcomes.select(*keys, label.alias(_LABEL), time.cast(pl.Int64).alias(_TIME))
+    rows = rows.filter(pl.all_horizontal(pl.col(names).is_not_null()))
+    label, first, last = map(pl.col, (_LABEL, _FIRST, _LAST))
+    ends = label.min(), label.max()
+    if latest is not None or gold.dtype.is_nested():
+        time = pl.col(_TIME).fill_null(-(2**63)).cast(pl.Int128) * _HALF
+        hashed = label.hash().cast(pl.Int128)
+        # A null is no label: it comes before the labels of the same time.
+        up, down = (
+            time + pl.when(label.is_not_null()).then(by).otherwise(-1)
+            for by in (hashed, _HALF - 1 - hashed)
+        )
+        ends = at_largest(label, up), at_largest(label, down)
+    each = rows.group_by(names).agg(ends[0].alias(_FIRST), ends[1].alias(_LAST))
+    is_two = first != last
+    what = "two labels" if latest is None else f"two labels at its newest '{latest.name}'"
+    which = [
+        part
+        for name in names
+        for part in (f", {name.removeprefix(_ID)} ", _in_message(pl.col(name), is_two))
+    ]
+    way = "" if latest is not None else "name the time of a label as latest, or "
+    message = [which[0][2:], *which[1:], f" has {what} in '{gold.name}', '"]  # type: ignore[index]
+    for side, end in ((first, "' and '"), (last, f"'; {way}keep one of them")):
+        message += [_in_message(side, is_two, gold.dtype), end]
+    return each.select(*names, unless(first, Failure(is_two, message)).alias(gold.name))
+
+
+def _in_message(value: pl.Expr, is_told: pl.Expr, dtype: pl.DataType | None = None) -> pl.Expr:
+    """A label or an id as text, where it is told."""
+    text = value.cast(pl.String, strict=False)
+    if dtype is not None and dtype.is_nested():
+        text = value.cast(pl.List(pl.String)).list.join(", ")
+    return pl.when(is_told).then(text)
+
+
+def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any engine
+    """The rows of at least some age, at a time or against the newest row."""
+    if given.min_age is None or given.time is None:
+        missing = "min_age" if given.min_age is None else "time"
+        other = "now" if given.min_age is None else "min_age"
+        example = "30d" if missing == "min_age" else "timestamp"
+        msg = said(f"{other} needs {missing} too, as in ", option(missing, example))
+        raise ValueError(msg)
+    if not isinstance(source, Frame):
+        msg = (
+            "min_age does not support frames of another engine: filter the old rows with the "
+            "engine, and leave min_age out"
+        )
+        raise TypeError(msg)
+    rows = source.lazy()
+    time = one_column(rows.collect_schema(), given.time, "time")
+    check_time(time.name, time.dtype)
+    age = _as_length(given.min_age)
+    if given.now is None:
+        newest = rows.select(_before(time.expr.max(), age).alias(_TIME))
+        rows = rows.join(newest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
+    else:
+        now = pl.lit(_as_time(given.now, time), time.dtype)
+        rows = rows.filter(time.expr <= _before(now, age))
+    return rows if isinstance(source, pl.LazyFrame) else _collected(rows)
+
+
+def _as_length(age: str | timedelta) -> str | timedelta:
+    is_length = isinstance(age, str) and _LENGTH.fullmatch(age)
+    if is_length or (isinstance(age, timedelta) and age >= timedelta(0)):
+        try:
+            pl.select(_before(pl.lit(datetime(2000, 1, 1)), age))  # noqa: DTZ001 - any time
+        except pl.exceptions.PolarsError:
+            pass
+        else:
+            return age
+    msg = f"min_age must be a length of time, as '30d', '12h' or '3mo', got {age!r}"
+    raise ValueError(msg)
+
+
+def _before(time: pl.Expr, age: str | timedelta) -> pl.Expr:
+    """The time so long before another."""
+    return time - pl.lit(age) if isinstance(age, timedelta) else time.dt.offset_by(f"-{age}")
+
+
+def _as_time(now: object, time: NamedColumns) -> object:
+    """A time in the dtype of a column, or a ValueError."""
+    known = from_text(now, time.dtype) if isinstance(now, str) else now
+    if isinstance(known, date):
+        try:
+            return pl.Series([known]).cast(time.dtype).item()
+        except pl.exceptions.PolarsError:
+            pass
+    msg = f"now must be a date or a time, as column '{time.name}' has ({time.dtype}), got {now!r}"
+    raise ValueError(msg)
+
+
+def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
+    """The rows, or the error of a label in our own words."""
+    try:
+        return rows.collect()
+    except pl.exceptions.InvalidOperationError as error:
+        if (message := own_message(str(error))) is None:
+            raise
+        raise pl.exceptions.InvalidOperationError(message) from None
+
+
+def _shared_ids(predictions: pl.DataFrame, ids: NamedColumns) -> Iterator[str]:
+    """A sentence if several predictions share an id."""
+    rows = predictions.select(map(as_expr, ids.given)).drop_nulls()
+    if n := int(rows.is_duplicated().sum()):
+        yield (
+            f"{n} predictions share {quoted(ids.names)} with another: each of them is scored, by "
+            "the same label"
+        )

@@ -1,0 +1,98 @@
+"""Labels in other files, from the command line."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from runner import invoke
+
+import polars_mcc  # noqa: F401 - registers the namespace
+
+PREDICTIONS = pl.DataFrame(
+    {
+        "id": ["007", "a", "b", "c", "d", None],
+        "country": ["DE", "DE", "FR", "FR", "FR", "DE"],
+        "day": [dt.date(2026, 3, day) for day in range(1, 7)],
+        "pred": ["x", "y", "x", "y", "x", "x"],
+    }
+)
+LABELS = pl.DataFrame(
+    {"id": ["007", "a", "a", "b", "d"], "y": ["x", "x", "y", "y", "x"], "at": [1, 1, 2, 3, 4]}
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, frame in {"predictions": PREDICTIONS, "labels": LABELS}.items():
+        (tmp_path / name).mkdir()
+        for place in range(2):
+            frame.gather_every(2, place).write_parquet(tmp_path / name / f"{place}.parquet")
+    return tmp_path
+
+
+OF_LABELS = ("--outcomes", "labels", "--on", "id", "--gold", "y", "--latest", "at")
+
+
+def answer_of(command: str, *arguments: str) -> pl.DataFrame:
+    done = invoke(command, "predictions", *OF_LABELS, *arguments, "--format", "parquet")
+    assert done.exit_code == 0, done.stderr
+    return pl.read_parquet(done.stdout_bytes)
+
+
+def test_it_is_the_answer_of_python():
+    log = PREDICTIONS.mcc(outcomes=LABELS, on="id", gold="y", latest="at")
+    assert_frame_equal(answer_of("by", "--by", "country"), log.by("country"))
+    assert_frame_equal(answer_of("score", "--ci", "0.95"), log.score(ci=0.95))
+    assert answer_of("check", "--min", "-1")["n_waiting"].item() == 2
+
+
+def test_sql_and_filters_are_of_the_frame_that_has_the_columns():
+    typed = (
+        "--outcomes",
+        "labels",
+        "--on",
+        "id || '!'",
+        "--gold",
+        "upper(y)",
+        "--latest",
+        "at + 1",
+    )
+    done = invoke(
+        *("by", "predictions", *typed, "--pred", "upper(pred)", "--filter", "country = 'DE'"),
+        *("--format", "csv"),
+    )
+    assert done.stdout.splitlines()[-1].split(",")[0] == "2", done.output
+
+
+def test_rows_of_some_age():
+    young = answer_of("by", "--time", "day", "--min-age", "2d")
+    assert young.select("n", "n_null").rows() == [(3, 1)]
+    until = answer_of("by", "--time", "day", "--min-age", "2d", "--now", "2026-03-04")
+    assert until.select("n", "n_null").rows() == [(2, 0)]
+
+
+def test_a_report_tells_what_waits():
+    asked = (*OF_LABELS, "--by", "country", "--time", "day", "--out", "page.md")
+    done = invoke("report", "predictions", *asked)
+    assert done.exit_code == 0, done.stderr
+    page = Path("page.md").read_text("utf-8")
+    assert "2 rows are not scored: the label y has not come." in page
+
+
+def test_two_labels_are_an_error():
+    done = invoke("by", "predictions", "--outcomes", "labels", "--on", "id", "--gold", "y")
+    assert done.exit_code == 2
+    assert "id a has two labels in 'y', 'x' and 'y'" in done.stderr
+
+
+def test_files_of_text():
+    PREDICTIONS.write_csv("predictions.csv")
+    LABELS.write_csv("labels.csv")
+    of_text = ("--outcomes", "labels.csv", *OF_LABELS[2:])
+    done = invoke("by", "predictions.csv", *of_text, "--format", "csv")
+    assert done.stdout.splitlines()[-1] == "4,0.5773502691896258,2,2", done.output

@@ -1,0 +1,284 @@
+"""Labels in another frame, against dictionaries; rows that wait, in each verb; rows of an age."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections import defaultdict
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from support import first
+
+from polars_mcc import PredictionLog as Log
+from polars_mcc import bins, each, trailing
+
+IDS = [*"abcdefghij", None]
+NotFound = pl.exceptions.ColumnNotFoundError
+DAYS = [dt.date(2026, 3, day) for day in range(1, 6)]
+
+
+def labels_of(rows: list[tuple], *, has_time: bool) -> dict[object, set]:
+    """The labels of each id, at its newest time: rows of (id, label, time)."""
+    newest: dict[object, object] = {}
+    labels: dict[object, set] = defaultdict(set)
+    for id_, label, time in rows:
+        at = -1 if time is None or not has_time else time
+        if id_ not in newest or at > newest[id_]:
+            newest[id_] = at
+            labels[id_] = set()
+        if at == newest[id_] and label is not None:
+            labels[id_].add(label)
+    return labels
+
+
+def drawn(draw: random.Random, *, of_two: int, has_time: bool) -> tuple[list, list]:
+    """Predictions (id, country, pred) and labels (id, label, time), with few or many conflicts."""
+    ids = [*range(30), None]
+    predictions = [
+        (draw.choice(ids), draw.choice(["DE", "FR", None]), draw.choice(["x", "y", "z", None]))
+        for _ in range(draw.randint(0, 60))
+    ]
+    truth = {id_: draw.choice("xyz") for id_ in ids}
+    labels = []
+    for _ in range(draw.randint(0, 60)):
+        id_, time = draw.choice([*ids, *range(100, 110)]), draw.choice([*range(50), None])
+        label = (
+            truth.get(id_, "x") if draw.random() * of_two < 1 or has_time else draw.choice("xyz")
+        )
+        if has_time:  # Equal times have equal labels, unless there are conflicts.
+            label = draw.choice("xyz") if of_two > 1 else "xyz"[hash((id_, time)) % 3]
+        labels.append((id_, draw.choice([label, label, None]), time))
+    return predictions, labels
+
+
+DTYPES = [
+    pl.Int64(),
+    pl.UInt8(),
+    pl.String(),
+    pl.Categorical(),
+    pl.Float32(),
+    pl.Date(),
+    pl.Datetime("ms", "UTC"),
+    pl.Binary(),
+]
+
+
+def as_id(values: list[int | None], dtype: pl.DataType) -> pl.Series:
+    numbers = pl.Series(values, dtype=pl.Int64)
+    if dtype in (pl.String, pl.Categorical, pl.Binary):
+        numbers = numbers.cast(pl.String)
+    return numbers.cast(dtype)
+
+
+@pytest.mark.parametrize("has_time", [False, True])
+@pytest.mark.parametrize("dtype", first(4, DTYPES))
+@pytest.mark.parametrize("seed", first(6, range(60)))
+def test_each_prediction_has_the_label_that_a_dictionary_gives(seed, dtype, has_time):
+    draw = random.Random(f"{seed} {has_time}")
+    predictions, rows = drawn(draw, of_two=1 if seed % 4 else 20, has_time=has_time)
+    known = labels_of([row for row in rows if row[0] is not None], has_time=has_time)
+    ids, countries, preds = zip(*predictions, strict=True) if predictions else ((), (), ())
+    log = pl.DataFrame(
+        {"id": as_id([*ids], dtype), "country": [*countries], "pred": [*preds]},
+        schema_overrides={"country": pl.String, "pred": pl.String},
+    )
+    of_labels, labels, times = zip(*rows, strict=True) if rows else ((), (), ())
+    outcomes = pl.DataFrame(
+        {"id": as_id([*of_labels], dtype), "y": [*labels], "at": [*times], "other": 1},
+        schema_overrides={"y": pl.String, "at": pl.Int64},
+    )
+    options = {"outcomes": outcomes, "on": "id", "gold": "y"}
+    options |= {"latest": "at"} if has_time else {}
+    lazy = {**options, "outcomes": outcomes.lazy()}
+    of_two = [id_ for id_, some in known.items() if len(some) > 1]
+    if of_two:
+        for ask in (
+            lambda: log.mcc(**options),
+            lambda: log.lazy().mcc(**lazy).by("country").collect(),
+        ):
+            with pytest.raises(pl.exceptions.InvalidOperationError, match="two labels") as error:
+                ask()
+            named = as_id(of_two, dtype).cast(pl.String, strict=False).to_list()
+            assert any(f"id {name} " in str(error.value) for name in named)
+        return
+    gold = [next(iter(known.get(id_, ())), None) if id_ is not None else None for id_ in ids]
+    joined = log.with_columns(y=pl.Series(gold, dtype=pl.String))
+    described = log.mcc(**options)
+    assert_frame_equal(described.frame.select(joined.columns), joined)
+    expected = joined.mcc(gold="y", waiting=True).by("country")
+    assert_frame_equal(described.by("country"), expected)
+    assert_frame_equal(log.lazy().mcc(**lazy).by("country").collect(), expected)
+    assert_frame_equal(log.lazy().mcc(**options).by("country").collect(), expected)
+    waiting = joined.group_by("country").agg(n=pl.col("y").null_count().cast(pl.Int64))
+    assert dict(expected.select("country", "n_waiting").rows()) == dict(waiting.rows())
+
+
+PREDICTIONS = pl.DataFrame(
+    {
+        "id": [1, 2, 3, 4, 5, 6, 7, 8],
+        "part": ["a", "a", "b", "b"] * 2,
+        "country": ["DE", "DE", "FR", "FR"] * 2,
+        "day": DAYS[:4] * 2,
+        "pred": ["x", "y", "x", None, "x", "y", "y", "x"],
+        "second": ["x", "x", "x", "y", "y", "y", "y", "x"],
+        "score": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, None, 0.8],
+        "n": [1, 2, 3, 4, 5, 6, 7, 8],
+    }
+)
+OUTCOMES = pl.DataFrame({"id": [1, 2, 3, 5, 6, 9], "y": [*"xyxyyx"], "at": [1, 1, 2, 3, 4, 5]})
+
+
+def asked(**options) -> Log:
+    return PREDICTIONS.mcc(outcomes=OUTCOMES, on="id", gold="y", **options)
+
+
+WAYS = {
+    "by": lambda log: log.by(),
+    "by, ci": lambda log: log.by(ci=0.95),
+    "by, pairs": lambda log: log.by(metrics="mutual_info"),
+    "by, bins": lambda log: log.by(bins("n", 2)),
+    "by, windows": lambda log: log.by(trailing("day", "1w")),
+    "by, sets": lambda log: log.by(each("country", total=True)).filter(keys=""),
+    "score": lambda log: log.score(),
+    "classes": lambda log: log.classes().head(1),
+    "classes, ci": lambda log: log.classes(ci=0.95).head(1),
+    "confusion": lambda log: log.confusion().head(1),
+    "confusion, long": lambda log: log.confusion(long=True, labels=["x", "y"]).head(1),
+    "confusion, top": lambda log: log.confusion(top=1).head(1),
+    "contrast": lambda log: log.contrast("country"),
+    "drift": lambda log: log.drift(before=pl.col("id") < 3, after=pl.col("id") >= 3),
+    "worst": lambda log: log.worst("country", min_n=1, verdicts=True),
+    "compare": lambda log: log(pred=["second", "pred"]).compare(),
+    "curve": lambda log: log(positive="x", score="score").curve().head(1),
+    "best_threshold": lambda log: log(positive="x", score="score").best_threshold(),
+    "calibration": lambda log: log(positive="x", score="score").calibration(bins=1),
+    "scores": lambda log: log(positive="x", score="score").by(metrics="brier"),
+    "both": lambda log: log(positive="x", pred="pred", score="score").by(metrics=["mcc", "brier"]),
+}
+
+
+@pytest.mark.parametrize("weight", [None, "n"])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_verb_tells_how_many_rows_wait(way, weight):
+    """Rows 4, 7 and 8 have no label; in row 4 there is no prediction either."""
+    log = asked(weight=weight)
+    for kind in (log, log.with_frame(log.frame.lazy())):
+        if way == "confusion" and kind is not log:
+            continue
+        answer = WAYS[way](kind).lazy().collect()
+        assert answer.columns[-2:] == ["n_null", "n_waiting"]
+        waiting = answer.filter(pl.col("n_null") > 0)["n_waiting"].sum()
+        assert waiting == (4 + 7 + 8 if weight else 3), answer
+        assert waiting <= answer["n_null"].sum()
+
+
+def test_a_log_whose_labels_do_not_come_later_does_not_tell():
+    assert "n_waiting" not in PREDICTIONS.mcc(gold="second").by().columns
+    told = PREDICTIONS.mcc(gold="pred", pred="second", waiting=True).by()
+    assert told.select("n", "n_null", "n_waiting").rows() == [(7, 1, 1)]
+
+
+def test_a_list_of_labels_waits_too():
+    log = pl.DataFrame({"id": [1, 2, 3, 4], "pred": [["a"], ["b"], None, ["a", "b"]]})
+    labels = pl.DataFrame({"id": [1, 1, 3, 4], "gold": [["a", "b"], ["b", "a"], ["a"], None]})
+    answer = log.mcc(outcomes=labels, on="id").by(metrics="mcc")
+    assert answer.select("n", "n_null", "n_waiting").rows() == [(1, 3, 2)]
+
+
+def test_a_check_tells_how_many_rows_wait():
+    assert asked().check(min=0.0)["n_waiting"].item() == 3
+
+
+def test_ids_may_be_several_columns_and_expressions():
+    labels = OUTCOMES.with_columns(part=pl.Series([*"aababa"]))
+    by_two = PREDICTIONS.mcc(outcomes=labels, on=["id", "part"], gold="y").by()
+    expected = PREDICTIONS.join(labels, on=["id", "part"], how="left").mcc(gold="y").by()
+    assert_frame_equal(by_two.drop("n_waiting"), expected)
+    text = OUTCOMES.with_columns(pl.col("id").cast(pl.String) + " ")
+    stripped = pl.col("id").cast(pl.String).str.strip_chars()
+    assert PREDICTIONS.mcc(outcomes=text, on=stripped, gold="y").by().equals(asked().by())
+    shouted = pl.col("y").str.to_uppercase().alias("gold")
+    pred = pl.col("pred").str.to_uppercase()
+    upper = PREDICTIONS.mcc(outcomes=OUTCOMES, on="id", gold=shouted, pred=pred)
+    assert upper.by().equals(asked().by())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"on": None}, ValueError, "outcomes needs the columns"),
+        (
+            {"on": "nr"},
+            NotFound,
+            "predictions have no column 'nr' for on",
+        ),
+        ({"on": "n"}, NotFound, "outcomes have no column 'n' for on"),
+        (
+            {"gold": "label"},
+            NotFound,
+            "outcomes have no column 'label'",
+        ),
+        (
+            {"latest": "then"},
+            NotFound,
+            "outcomes have no column 'then'",
+        ),
+        ({"latest": "y"}, pl.exceptions.SchemaError, "latest must be a date"),
+        ({"gold": "id"}, pl.exceptions.DuplicateError, "both the predictions and the outcomes"),
+        ({"nulls": "label"}, ValueError, "waits has no class"),
+        ({"outcomes": None}, ValueError, "on is about labels in another frame"),
+        ({"outcomes": 3}, TypeError, "expected a polars DataFrame"),
+        ({"on": pl.col("id").cast(pl.String), "outcomes": OUTCOMES}, None, ""),
+        (
+            {"outcomes": OUTCOMES.cast({"id": pl.String})},
+            pl.exceptions.SchemaError,
+            "'id' is Int64",
+        ),
+        ({"outcomes": OUTCOMES.cast({"id": pl.Int8})}, None, ""),
+        ({"min_age": "1d"}, ValueError, "min_age needs time too"),
+        ({"min_age": "1d", "time": "n"}, pl.exceptions.SchemaError, "time 'n' must be Date or"),
+        ({"min_age": "soon", "time": "day"}, ValueError, "min_age must be a length of time"),
+        ({"min_age": "1d", "time": "day", "now": "soon"}, ValueError, "now must be a date"),
+        ({"now": "2026-03-04", "time": "day"}, ValueError, "now needs min_age too"),
+    ],
+)
+def test_what_is_wrong_is_said(options, error, message):
+    described = {"outcomes": OUTCOMES, "on": "id", "gold": "y", **options}
+    if error is None:
+        assert Log(PREDICTIONS, **described).by().equals(asked().by())
+        return
+    with pytest.raises(error, match=message):
+        Log(PREDICTIONS, **described)
+
+
+@pytest.mark.parametrize("now", [None, dt.date(2026, 3, 4), "2026-03-04"])
+@pytest.mark.parametrize("age", ["2d", dt.timedelta(days=2), "48h"])
+def test_rows_are_old_enough(now, age):
+    is_old = pl.col("day") <= dt.date(2026, 3, 2)
+    expected = PREDICTIONS.filter(is_old).mcc(gold="second").by()
+    for frame in (PREDICTIONS, PREDICTIONS.lazy()):
+        answer = frame.mcc(gold="second", time="day", min_age=age, now=now).by()
+        assert answer.lazy().collect().equals(expected)
+
+
+def test_an_age_counts_calendar_months_and_zones():
+    times = [dt.datetime(2026, 2, 28), dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 31), None]
+    times = pl.Series(times).dt.replace_time_zone("Europe/Berlin")
+    log = pl.DataFrame({"at": times, "gold": [1, 0, 1, 1], "pred": [1, 0, 0, 0]})
+    of_month = log.mcc(time="at", min_age="1mo").by()
+    assert of_month["n"].item() == 1  # 28 February is a month before 31 March.
+    told = log.mcc(time="at", min_age="30d", now=dt.datetime(2026, 3, 31, tzinfo=dt.UTC))
+    assert told.by()["n"].item() == 2
+
+
+def test_a_lazy_log_reads_nothing_before_collect():
+    def read() -> pl.DataFrame:
+        raise AssertionError
+
+    rows = pl.defer(read, schema=PREDICTIONS.schema)
+    labels = pl.defer(read, schema=OUTCOMES.schema)
+    log = rows.mcc(outcomes=labels, on="id", gold="y", latest="at", time="day", min_age="1d")
+    assert log.by("country").collect_schema().names()[-1] == "n_waiting"
+    assert log.by("country", ci=0.95).collect_schema().names()[-1] == "n_waiting"
