@@ -30,6 +30,7 @@ NAVIGATION = {  # the first heading of a page is its title
     "Use it": """guide/score_your_slices guide/how_sure guide/find_failing_slices
         guide/compare_two_models guide/watch_over_time guide/gate_a_release guide/choose_metrics
         guide/scores_of_probabilities guide/choose_a_threshold guide/pictures_and_reports
+        guide/labels_that_come_later
         guide/command_line""",
     "At scale": "guide/larger_than_a_machine guide/nightly_counts guide/how_fast",
     "Trust it": "guide/exactness_and_edges guide/moving_here",

@@ -57,8 +57,7 @@ def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  
         )
         raise ValueError(msg)
     frame, gold = _joined(_rows_of(frame), _rows_of(given.outcomes), given)
-    joined = {"gold": gold, "outcomes": None, "on": None, "latest": None, "waiting": True}
-    return frame, given._replace(**joined)
+    return frame, given._replace(gold=gold, outcomes=None, on=None, latest=None, waiting=True)
 
 
 def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  # noqa: ANN401 - as above
@@ -104,17 +103,12 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
     names = [key.meta.output_name() for key in keys]
     hashed = [*map(_as_key, names, dtypes)]
     rows = source.lazy().with_columns(keys).with_columns(hashed)
-    is_lazy = isinstance(source, pl.LazyFrame)
-    joined = rows.join(
-        labels.with_columns(hashed),
-        on=names,
-        how="left",
-        maintain_order="none" if is_lazy else "left",
-    ).drop(names)
-    if is_lazy:
-        return joined, gold.name
+    labels = labels.with_columns(hashed)
+    if isinstance(source, pl.LazyFrame):
+        return rows.join(labels, on=names, how="left").drop(names), gold.name
     warn_of(_shared_ids(source, ids))
-    return _collected(joined), gold.name
+    joined = rows.join(labels, on=names, how="left", maintain_order="left")
+    return _collected(joined.drop(names)), gold.name
 
 
 def _rows_of(frame: object) -> Any:  # noqa: ANN401 - as above
@@ -189,27 +183,24 @@ def _label_of_each_id(
         hashed = label.hash().cast(pl.Int128)
         # A null is no label: it comes before the labels of the same time.
         up, down = (
-            time + pl.when(label.is_not_null()).then(by).otherwise(-1)
+            time + pl.when(label.is_not_null()).then(by.clip(1)).otherwise(0)
             for by in (hashed, _HALF - 1 - hashed)
         )
         ends = at_largest(label, up), at_largest(label, down)
     each = rows.group_by(names).agg(ends[0].alias(_FIRST), ends[1].alias(_LAST))
     is_two = first != last
     what = "two labels" if latest is None else f"two labels at its newest '{latest.name}'"
-    which = [
-        part
-        for name in names
-        for part in (f", {name.removeprefix(_ID)} ", _in_message(pl.col(name), is_two))
-    ]
+    which: list[str | pl.Expr] = []
+    for name in names:
+        which += [f"{', ' if which else ''}{name.removeprefix(_ID)} ", _told(pl.col(name), is_two)]
+    message = [*which, f" has {what} in '{gold.name}', '", _told(first, is_two, gold.dtype)]
     way = "" if latest is not None else "name the time of a label as latest, or "
-    message = [which[0][2:], *which[1:], f" has {what} in '{gold.name}', '"]  # type: ignore[index]
-    for side, end in ((first, "' and '"), (last, f"'; {way}keep one of them")):
-        message += [_in_message(side, is_two, gold.dtype), end]
+    message += ["' and '", _told(last, is_two, gold.dtype), f"'; {way}keep one of them"]
     return each.select(*names, unless(first, Failure(is_two, message)).alias(gold.name))
 
 
-def _in_message(value: pl.Expr, is_told: pl.Expr, dtype: pl.DataType | None = None) -> pl.Expr:
-    """A label or an id as text, where it is told."""
+def _told(value: pl.Expr, is_told: pl.Expr, dtype: pl.DataType | None = None) -> pl.Expr:
+    """A label or an id as text, where a message has it."""
     text = value.cast(pl.String, strict=False)
     if dtype is not None and dtype.is_nested():
         text = value.cast(pl.List(pl.String)).list.join(", ")
@@ -220,10 +211,10 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
     """The rows of at least some age, at a time or against the newest row."""
     if given.min_age is None or given.time is None:
         missing = "min_age" if given.min_age is None else "time"
-        other = "now" if given.min_age is None else "min_age"
+        needs = "now" if given.min_age is None else "min_age"
         example = "30d" if missing == "min_age" else "timestamp"
-        msg = said(f"{other} needs {missing} too, as in ", option(missing, example))
-        raise ValueError(msg)
+        needed = said(f"{needs} needs {missing} too, as in ", option(missing, example))
+        raise ValueError(needed)
     if not isinstance(source, Frame):
         msg = (
             "min_age does not support frames of another engine: filter the old rows with the "
@@ -235,8 +226,8 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
     check_time(time.name, time.dtype)
     age = _as_length(given.min_age)
     if given.now is None:
-        newest = rows.select(_before(time.expr.max(), age).alias(_TIME))
-        rows = rows.join(newest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
+        latest = rows.select(_before(time.expr.max(), age).alias(_TIME))
+        rows = rows.join(latest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
     else:
         now = pl.lit(_as_time(given.now, time), time.dtype)
         rows = rows.filter(time.expr <= _before(now, age))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -60,6 +61,6 @@ def _names(engine: Engine, columns: NamedColumns | None) -> Sequence[str]:
     return [] if columns is None else engine.named(columns.given)
 
 
-def _beside(rows: EngineQuery, of_ids: EngineQuery, keys: Sequence[str]) -> EngineQuery:
+def _beside(rows: EngineQuery, of_ids: Any, keys: Sequence[str]) -> EngineQuery:  # noqa: ANN401 - of the same kind
     """Join a row per id to the rows with this id."""
-    return rows.join(of_ids, on=[*keys], how="left")  # type: ignore[arg-type] - of one engine
+    return rows.join(of_ids, on=[*keys], how="left")

@@ -78,7 +78,10 @@ class LogOptions:
         latest: The time of a label, in the outcomes: a date, a time or an integer. The newest label
             of an id counts; null is the oldest. A newest label that is null was taken back: its
             prediction waits. Without it: all labels of an id must be equal.
-        time: The time of a prediction, for --min-age.
+        waiting: Whether a row without a gold label waits for it. Answers then have a column
+            `n_waiting` after `n_null`: how many of the rows that are not scored wait. With
+            --outcomes it is so.
+        time: The time of a prediction, Date or Datetime; for --min-age.
         min_age: Score only rows that are at least so old, such as 30d, so that each label had the
             same time to come. A row without a time is left out. The age counts from --now, or else
             from the newest row, for which the log is read once more.
@@ -106,6 +109,7 @@ class LogOptions:
     outcomes: list[str] | None = None
     on: list[str] | None = None
     latest: str | None = None
+    waiting: bool = False
     time: str | None = None
     min_age: str | None = None
     now: str | None = None
@@ -158,19 +162,17 @@ class TypedLog:
 
     @cached_property
     def _late(self) -> tuple[pl.LazyFrame, GivenRoles, Collection[str]]:
-        """The rows that are old enough, with their labels; what is left to say; what is read."""
+        """The rows that are old enough, with their labels; what they are now; what is read."""
         options, outcomes = self.options, self._outcomes
-        own = {"on": options.on, "time": options.time}
-        if not any([outcomes, *own.values(), options.latest, options.min_age, options.now]):
-            return self._filtered, GivenRoles(gold=options.gold), ()
-        typed = TypedColumns(self._filtered, (), own)
-        given = GivenRoles(gold=options.gold, **typed.columns, latest=options.latest)
-        given = given._replace(min_age=options.min_age, now=options.now)
+        own = TypedColumns(self._filtered, (), {"on": options.on, "time": options.time})
+        named: dict[str, Any] = {"gold": options.gold, "latest": options.latest, **own.columns}
         if outcomes is not None:
-            gold, latest = (outcomes.columns[name] for name in ("gold", "latest"))
-            given = given._replace(outcomes=outcomes.rows, gold=gold, latest=latest)
-        rows, described = with_late_labels(typed.rows, given)
-        return rows, described, typed.read
+            named |= {"gold": outcomes.columns["gold"], "latest": outcomes.columns["latest"]}
+            named["outcomes"] = outcomes.rows
+        given = GivenRoles(
+            **named, waiting=options.waiting, min_age=options.min_age, now=options.now
+        )
+        return *with_late_labels(own.rows, given), own.read
 
     @property
     def _rows(self) -> pl.LazyFrame:

@@ -17,10 +17,11 @@ from polars_mcc._base.allowed_values import (
 )
 from polars_mcc._base.message_parts import Words, quoted
 from polars_mcc._base.unstable_polars import deferred
+from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.sliced_log import SAID
-from polars_mcc._counts.warnings_on_labels_and_keys import warn_of, warner
+from polars_mcc._counts.warnings_on_labels_and_keys import warner
 from polars_mcc._frame.columns import resolved
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described

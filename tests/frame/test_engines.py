@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import importlib
 import re
@@ -45,8 +46,7 @@ def _pyarrow(frame: pl.DataFrame):
 
 
 def _duckdb(frame: pl.DataFrame):
-    connection = importlib.import_module("duckdb").connect()
-    return connection.from_arrow(frame.to_arrow())
+    return importlib.import_module("duckdb").from_arrow(frame.to_arrow())
 
 
 def _dask(frame: pl.DataFrame):
@@ -136,7 +136,7 @@ def test_lazy_in_lazy_out(engine, frame):
         return note
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "_collected", noted(engines._collected))
+        patch.setattr(engines, "collected", noted(engines.collected))
         patch.setattr(pandas_and_pyarrow.InMemory, "read", noted(pandas_and_pyarrow.InMemory.read))
         answer = PredictionLog(frame[0]).by(cube("country", "device"), ci=0.95)
         assert isinstance(answer, pl.DataFrame if name in EAGER else pl.LazyFrame)
@@ -339,15 +339,18 @@ def test_without_narwhals_the_extra_is_named():
     assert "pip install 'polars-mcc[engines]'" in done.stdout
 
 
+DAY = dt.date(2026, 3, 1)
 LATE = pl.DataFrame(
     {
         "user": [*range(40), *range(0, 40, 2), 5, 5, None, 99],
         "label": [LABELS[user % 7] for user in range(40)]
         + [LABELS[user % 5] for user in range(0, 40, 2)]
         + ["emu", None, "cat", "cat"],
-        "at": [None if user % 3 else 1 for user in range(40)] + [2] * 20 + [3, 3, 3, 3],
+        "at": [None if user % 3 else DAY for user in range(40)]
+        + [DAY + dt.timedelta(days=1)] * 20
+        + [DAY + dt.timedelta(days=2)] * 4,
     },
-    schema_overrides={"user": pl.Int32, "at": pl.Int64},
+    schema_overrides={"user": pl.Int32},
 )
 """Labels of users: half of them have a second one, which is newer."""
 
@@ -355,10 +358,11 @@ LATE = pl.DataFrame(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_labels_that_come_later_are_joined_by_the_engine(engine):
     make = maker(engine)
+    late = LATE.drop_nulls("user") if engine == "pandas" else LATE  # It would make them floats.
     options = {"on": "user", "gold": "label", "latest": "at"}
     rows = OURS.drop("n").filter(pl.col("user") > 2)
-    described = PredictionLog(make(rows), outcomes=make(LATE), **options)
-    ours = rows.mcc(outcomes=LATE, **options)
+    described = PredictionLog(make(rows), outcomes=make(late), **options)
+    ours = rows.mcc(outcomes=late, **options)
     assert 0 < ours.by()["n_waiting"].item() < ours.by()["n"].item()
     for keys, asked in ((["country"], {}), (["country", "device"], {"ci": 0.95})):
         answer = described.by(*keys, **asked)
@@ -366,10 +370,10 @@ def test_labels_that_come_later_are_joined_by_the_engine(engine):
         assert_frame_equal(answer.lazy().collect(), ours.by(*keys, **asked))
     without_time = {**options, "latest": None}
     with pytest.raises(pl.exceptions.InvalidOperationError, match="has two labels in 'label'"):
-        PredictionLog(make(rows), outcomes=make(LATE), **without_time).by().lazy().collect()
-    tied = pl.concat([LATE, LATE.tail(1).with_columns(label=pl.lit("emu"))])
+        PredictionLog(make(rows), outcomes=make(late), **without_time).by().lazy().collect()
+    tied = pl.concat([late, late.tail(1).with_columns(label=pl.lit("emu"))])
     with pytest.raises(pl.exceptions.InvalidOperationError, match="user 99 has two labels at its"):
         PredictionLog(make(rows), outcomes=make(tied), **options).by().lazy().collect()
-    other = LATE.to_pandas() if engine not in EAGER else _duckdb(LATE)
+    other = late.to_pandas() if engine not in EAGER else _duckdb(late)
     with pytest.raises(TypeError, match="two engines"):
         PredictionLog(make(rows), outcomes=other, **options)

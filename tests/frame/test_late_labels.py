@@ -43,7 +43,7 @@ def drawn(draw: random.Random, *, of_two: int, has_time: bool) -> tuple[list, li
     truth = {id_: draw.choice("xyz") for id_ in ids}
     labels = []
     for _ in range(draw.randint(0, 60)):
-        id_, time = draw.choice([*ids, *range(100, 110)]), draw.choice([*range(50), None])
+        id_, time = draw.choice([*ids, *range(100, 110)]), draw.choice([*range(50), *[None] * 25])
         label = (
             truth.get(id_, "x") if draw.random() * of_two < 1 or has_time else draw.choice("xyz")
         )
