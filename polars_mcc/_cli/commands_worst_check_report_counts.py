@@ -187,6 +187,7 @@ def counts(
     out: str | None = None,
     forget: bool = False,
     history: int | None = None,
+    recount: str | None = None,
     format: output_files.Format = "table",  # noqa: A002 - the name of the option
 ) -> None:
     """Compress the log to counts, one row per slice and (gold, pred); all scores stay the same.
@@ -211,15 +212,19 @@ def counts(
             their counts stay, and the inputs are listed.
         history: For a store: for how many days earlier versions can be read, before their files are
             deleted. Without this option: as before; 30 days for a new store.
+        recount: For a store, with --outcomes: count inputs again in each run, while their newest
+            row (--time) is at most so old, such as 45d, because labels may have come. The age
+            counts from the newest row of all inputs. "all": count all inputs again, for labels that
+            were corrected later.
         format: The output format. With table or wide, the suffix of --out decides. table, wide and
             markdown round numbers; the other formats keep every digit.
     """
     if out is not None and _is_store_path(out, format):
         log = sliced.read(logs, may_be_gone=forget)
-        _keep_in_store(log, out, forget=forget, history=history)
+        _keep_in_store(log, out, forget=forget, history=history, recount=recount)
         return
-    if forget or history is not None:
-        msg = "--forget and --history need a store: pass a folder or URL to --out"
+    if forget or history is not None or recount is not None:
+        msg = "--forget, --history and --recount need a store: pass a folder or URL to --out"
         raise ValueError(msg)
     output = OutputOptions(None if out is None else Path(out), format)
     run_verb(PredictionLog.counts, sliced.read(logs), output)
@@ -235,11 +240,13 @@ def _is_store_path(out: str, form: output_files.Format) -> bool:
     return is_url(out) or Path(out).is_dir() or not Path(out).suffix
 
 
-def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
+def _keep_in_store(
+    log: TypedLog, store: str, *, forget: bool, history: int | None, recount: str | None
+) -> None:
     """Keep the counts of each input in a store, and say what was done with each."""
     done_is_kept = "the store keeps what was counted; run it again for the rest"
     with errors_as_lines(log.inputs.typed, store, done_is_kept):
-        done = keep(log, store, forget=forget, history=history, is_shown=True)
+        done = keep(log, store, forget=forget, history=history, recount=recount, is_shown=True)
     say_hidden_files(log.inputs)
     new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
     if new:

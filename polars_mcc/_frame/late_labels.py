@@ -224,7 +224,7 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
     rows = source.lazy()
     time = one_column(rows.collect_schema(), given.time, "time")
     check_time(time.name, time.dtype)
-    age = _as_length(given.min_age)
+    age = as_length("min_age", given.min_age)
     if given.now is None:
         latest = rows.select(_before(time.expr.max(), age).alias(_TIME))
         rows = rows.join(latest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
@@ -234,7 +234,8 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
     return rows if isinstance(source, pl.LazyFrame) else _collected(rows)
 
 
-def _as_length(age: str | timedelta) -> str | timedelta:
+def as_length(name: str, age: str | timedelta) -> str | timedelta:
+    """A length of time, or a ValueError."""
     is_length = isinstance(age, str) and _LENGTH.fullmatch(age)
     if is_length or (isinstance(age, timedelta) and age >= timedelta(0)):
         try:
@@ -243,13 +244,20 @@ def _as_length(age: str | timedelta) -> str | timedelta:
             pass
         else:
             return age
-    msg = f"min_age must be a length of time, as '30d', '12h' or '3mo', got {age!r}"
+    msg = f"{name} must be a length of time, as '30d', '12h' or '3mo', got {age!r}"
     raise ValueError(msg)
 
 
 def _before(time: pl.Expr, age: str | timedelta) -> pl.Expr:
     """The time so long before another."""
     return time - pl.lit(age) if isinstance(age, timedelta) else time.dt.offset_by(f"-{age}")
+
+
+def before(microseconds: int, age: str) -> int:
+    """The time so long before another, both in microseconds since 1970."""
+    time = pl.from_epoch(pl.lit(microseconds), "us")
+    result: int = pl.select(_before(time, age).dt.epoch("us")).item()
+    return result
 
 
 def _as_time(now: object, time: NamedColumns) -> object:

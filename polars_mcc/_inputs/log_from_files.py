@@ -18,7 +18,7 @@ from polars_mcc._base.message_parts import Words, in_shell, of_error, option, sa
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
-from polars_mcc._frame.columns import IntoColumn
+from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
 from polars_mcc._frame.late_labels import with_late_labels
 from polars_mcc._frame.log_options import Described
@@ -161,10 +161,15 @@ class TypedLog:
         return TypedColumns(read_files.scan_logs(logs), (), typed)
 
     @cached_property
+    def _own(self) -> TypedColumns:
+        """The rows without the labels that come later, and their columns for these."""
+        columns = {"on": self.options.on, "time": self.options.time}
+        return TypedColumns(self._filtered, (), columns)
+
+    @cached_property
     def _late(self) -> tuple[pl.LazyFrame, GivenRoles, Collection[str]]:
         """The rows that are old enough, with their labels; what they are now; what is read."""
-        options, outcomes = self.options, self._outcomes
-        own = TypedColumns(self._filtered, (), {"on": options.on, "time": options.time})
+        options, outcomes, own = self.options, self._outcomes, self._own
         named: dict[str, Any] = {"gold": options.gold, "latest": options.latest, **own.columns}
         if outcomes is not None:
             named |= {"gold": outcomes.columns["gold"], "latest": outcomes.columns["latest"]}
@@ -185,6 +190,12 @@ class TypedLog:
         of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
         of_log["gold"] = self._late[1].gold
         return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+
+    def newest_times(self, of: str) -> pl.DataFrame:
+        """The newest time of the rows for each value of a column, in microseconds since 1970."""
+        column: Any = self._own.columns["time"]
+        time = as_expr(column).cast(pl.Datetime("us")).max().dt.epoch("us")
+        return self._own.rows.group_by(of).agg(time).collect()
 
     @property
     def keys(self) -> Sequence[IntoKey]:
@@ -222,7 +233,7 @@ class TypedLog:
     def log(self) -> Described[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
         columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMN_OPTIONS}
-        by_default = (None, defaults.GOLD, [defaults.PRED])
+        by_default = (None, False, defaults.GOLD, [defaults.PRED])
         columns |= {"waiting": self._late[1].waiting, "time": self._late[1].time}
         columns |= {
             name: column

@@ -2,7 +2,8 @@
 
 A run opens the store, then looks at the inputs, counts what is new, and takes a step. If another
 process has taken a step since the store was opened, the run starts again, with the counts that are
-still right. So what was seen earlier never replaces what was seen later.
+still right. So what was seen earlier never replaces what was seen later. Labels that come later
+may have changed meanwhile, so all counts with them are then made again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import option, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar
+from polars_mcc._frame.late_labels import as_length, before
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
@@ -32,7 +34,9 @@ from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store,
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
 from polars_mcc._store.stored_columns import counts_to_keep, names_of_labels
 
-Status: TypeAlias = Literal["counted", "replaced", "unchanged", "removed", "gone", "forgotten"]
+Status: TypeAlias = Literal[
+    "counted", "replaced", "recounted", "unchanged", "removed", "gone", "forgotten"
+]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 _T = TypeVar("_T")
@@ -55,6 +59,8 @@ class Keeping:
     path: str
     forget: bool
     is_shown: bool
+    recount: str | None = None
+    """The age up to which an input is counted again, as labels may have come; or "all"."""
     done: StatusByPath = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
     store: Store = field(init=False)
@@ -128,15 +134,17 @@ class Keeping:
     def _compare(self) -> None:
         """Compare the store with the inputs, and forget counts that are no longer right."""
         known, now, plan = self.store.inputs, self.files.now, StatusByPath()
+        is_young = self._is_young(known.values())
         self._other_names = self.files.other_names(known)
         renamed = {*self._other_names.values()}
         for path, entry in now.items():
             if entry == known.get(path):
-                plan[path] = "unchanged", known[path].rows
+                is_again = is_young(known[path]) and path not in self.done
+                plan[path] = "recounted" if is_again else "unchanged", known[path].rows
             elif path not in self.failures:
                 plan[path] = "replaced" if path in known or path in renamed else "counted", 0
         self._plan = plan
-        new = self._to_be("counted", "replaced")
+        new = self._to_be(*_NEW)
         for path, other_path in self._other_names.items():
             if other_path not in new and other_path not in self.failures:
                 plan[path] = "removed", known[path].rows
@@ -147,9 +155,21 @@ class Keeping:
         self._counted = {
             path: entry
             for path, entry in self._counted.items()
-            if path in new and entry == now[path]
+            if path in new and entry == now[path] and self.recount is None
         }
         self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
+
+    def _is_young(self, known: Iterable[Input]) -> Callable[[Input], bool]:
+        """Whether an input in the store is counted again: the age of its newest row decides.
+
+        The age counts from the newest row of all, or from today if that is in the future.
+        """
+        if self.recount is None or self.recount == "all":
+            return lambda _: self.recount == "all"
+        newest = (entry.newest for entry in known if entry.newest is not None)
+        now = min(time.time_ns() // 1000, max(newest, default=0))
+        since = before(now, self.recount)
+        return lambda entry: entry.newest is not None and entry.newest > since
 
     def _to_be(self, *statuses: Status) -> StatusByPath:
         """What has these statuses in the plan."""
@@ -157,7 +177,7 @@ class Keeping:
 
     def _count(self) -> list[str]:
         """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
-        todo = [path for path in self._to_be("counted", "replaced") if path not in self._counted]
+        todo = [path for path in self._to_be(*_NEW) if path not in self._counted]
         late: list[str] = []
         # All changes of a table are one step: no query sees a part of a version.
         latest, is_alone = time.monotonic(), not self.files.tables
@@ -185,6 +205,7 @@ class Keeping:
         try:
             log = replace(self.log, source=self.files.scan(chunk))
             answer = counts_to_keep(log.log, [*log.keys, FILE]).collect()
+            newest = {} if log.options.time is None else dict(log.newest_times(FILE).rows())
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
@@ -196,7 +217,10 @@ class Keeping:
             return []
         rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
         look = self.files.look(chunk).values()
-        again = [replace(entry, rows=rows.get(entry.path, 0)) for entry in look]
+        again = [
+            replace(entry, rows=rows.get(entry.path, 0), newest=newest.get(entry.path))
+            for entry in look
+        ]
         return [(answer.rename({FILE: INPUT}), again)]
 
     def _waiting(self) -> pl.DataFrame:
@@ -258,42 +282,54 @@ def _in_threads(
 def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
     """What the counts of a store are of. It is the same for all inputs."""
     options = asdict(log.options)
+    of_lists = {*_LATE, *_OF_CSV, "pred"}
     for name, value in options.items():
-        if name not in {*_STORED, *_OF_CSV, "pred"} and value != getattr(LogOptions, name):
+        if name not in {*_STORED, *of_lists} and value != getattr(LogOptions, name):
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             msg = f"the store '{store}' cannot keep {flag}; {instead}"
             raise ValueError(msg)
     by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
     kept = {name: options[name] for name in _STORED}
-    for text in (*by, *pred, *filter(None, kept.values())):
+    for text in (*by, *pred, *(options["on"] or ()), *filter(None, kept.values())):
         check_row_by_row(text)
-    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in _OF_CSV}}
+    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in (*_LATE, *_OF_CSV)}}
 
 
-_STORED = ("gold", "weight", "filter")
+_NEW: tuple[Status, ...] = ("counted", "replaced", "recounted")
+_STORED = ("gold", "weight", "filter", "latest", "time")
+_LATE = ("outcomes", "on")
 _OF_CSV = ("text", "null", "separator")
 _INSTEAD = {
     "cluster": "make it a key with --by, and pass --cluster when you score the store",
     "sample_weight": "score the logs themselves",
     "score": "score the logs themselves",
+    "min_age": "make the time a key with --by, and filter by it when you score the store",
 }
 """What to do instead, for options that counts cannot hold."""
 
 
 def keep(
-    log: TypedLog, store: str, *, forget: bool, history: int | None, is_shown: bool = False
+    log: TypedLog,
+    store: str,
+    *,
+    forget: bool,
+    history: int | None,
+    recount: str | None = None,
+    is_shown: bool = False,
 ) -> pl.DataFrame:
     """Count new and changed inputs, and keep their counts in a store.
 
+    `recount`: the age up to which inputs are counted again, for labels that come later; or "all".
     If `is_shown`, the standard error shows a progress bar, and what is done with the files of the
     store.
     """
     if history is not None and (type(history) is not int or history < 1):
         msg = said(option("history", history), " is a number of days, and must be at least 1")
         raise ValueError(msg)
+    _check_recount(log.options, recount)
     _check_outside(log.inputs, store)
-    keeping = Keeping(log, store, forget, is_shown)
+    keeping = Keeping(log, store, forget, is_shown, recount)
     is_done = keeping.run()
     is_changed = not {status for status, _ in keeping.done.values()} <= {"unchanged", "gone"}
     if is_changed or history is not None:
@@ -317,6 +353,30 @@ def keep(
         orient="row",
         strict=False,
     )
+
+
+def _check_recount(options: LogOptions, recount: str | None) -> None:
+    """Raise a ValueError unless labels that come later, and only these, are counted again."""
+    if (options.outcomes is None) != (recount is None):
+        has, needs = ("outcomes", "recount") if recount is None else ("recount", "outcomes")
+        why = said(
+            f"{has} needs {needs} too: labels come later, so inputs are counted again while they "
+            "are young, as in ",
+            option("recount", "45d"),
+        )
+        raise ValueError(why)
+    if recount is None or recount == "all":
+        return
+    if options.time is None:
+        why = said(
+            option("recount", recount),
+            " needs the time of a row: pass it, as in ",
+            option("time", "timestamp"),
+            ", or ",
+            option("recount", "all"),
+        )
+        raise ValueError(why)
+    as_length("recount", recount)
 
 
 def _check_outside(logs: Logs, store: str) -> None:

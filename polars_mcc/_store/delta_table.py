@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
 N = "n"
-INPUT, SIZE, VERSION = "input", "input_size", "input_version"
-INPUT_COLUMNS = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String()}
+INPUT, SIZE, VERSION, NEWEST = "input", "input_size", "input_version", "input_newest"
+INPUT_COLUMNS = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String(), NEWEST: pl.Int64()}
 """The columns that say where a row of counts comes from."""
 
 _ABOUT, _SCHEMA, _EMPTY = (f"polars_mcc.{name}" for name in ("counts", "schema", "empty"))
@@ -49,6 +49,7 @@ _COMMENTS = {
     INPUT: "the file, object or table that the rows come from",
     SIZE: "its size in bytes; 0 for a table",
     VERSION: "its version: a modification time in nanoseconds, an ETag, or the version of a table",
+    NEWEST: "the time of its newest row in microseconds since 1970, if labels come later",
 }
 
 
@@ -61,6 +62,8 @@ class Input:
     size: int
     version: str
     """Changes when the file is rewritten: the modification time in nanoseconds, or the ETag."""
+    newest: int | None = field(default=None, compare=False)
+    """The time of its newest row, in microseconds since 1970, if that was asked for."""
     rows: float = field(default=0, compare=False)
     """How many rows were counted."""
 
@@ -166,7 +169,7 @@ class Store:
             self._rows()
             .with_columns(pl.col(N).cast(self.schema[N]))
             .group_by(INPUT)
-            .agg(pl.col(SIZE, VERSION).first(), total(self.schema[N]))
+            .agg(pl.col(SIZE, VERSION, NEWEST).first(), total(self.schema[N]))
             .sort(INPUT)
             .collect()
         )

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -50,6 +51,11 @@ def keep_counts(
     pred: str | Sequence[str] = defaults.PRED,
     weight: str | None = None,
     filter: str | None = None,  # noqa: A002 - the name of the option
+    outcomes: str | Path | Sequence[str | Path] | None = None,
+    on: str | Sequence[str] | None = None,
+    latest: str | None = None,
+    time: str | None = None,
+    recount: str | None = None,
     forget: bool = False,
     history: int | None = None,
     storage_options: Options | None = None,
@@ -75,6 +81,16 @@ def keep_counts(
         pred: The predicted label, a column name or SQL, or a list of them for several models.
         weight: How many rows a row stands for, a column name or SQL.
         filter: A condition in SQL. Only the rows where it is true are counted.
+        outcomes: Where the labels are, if they come later: files, as for `logs`. `gold` and
+            `latest` are then columns of them. Inputs are then counted again, see `recount`. The
+            rows that wait for a label are kept too.
+        on: The id that logs and outcomes share, a column name or SQL, or a list of several.
+        latest: The time of a label, in the outcomes. The newest label of an id counts.
+        time: The time of a row of the logs.
+        recount: Count inputs again in each run, while their newest row is at most so old, such as
+            "45d", because labels may have come. The age counts from the newest row of all inputs.
+            "all": count all inputs again, for labels that were corrected later. It may differ from
+            run to run.
         forget: Drop the counts of files and tables that no longer exist in the places that `logs`
             names. Otherwise they are only listed.
         history: For how many days earlier versions of the store can be read. Then their files are
@@ -84,17 +100,17 @@ def keep_counts(
 
     Returns:
         A DataFrame with a row per file. Its columns are `input` (String), the path; `status`
-        (Enum): `"counted"`, `"replaced"`, `"unchanged"`, `"removed"` (from a table, or the same
-        file under another name), `"gone"` (it no longer exists) or `"forgotten"` (gone, and its
-        counts are dropped); and `rows` (Int64; Float64 for float weights), how many rows the counts
-        stand for.
+        (Enum): `"counted"`, `"replaced"`, `"recounted"`, `"unchanged"`, `"removed"` (from a table,
+        or the same file under another name), `"gone"` (it no longer exists) or `"forgotten"` (gone,
+        and its counts are dropped); and `rows` (Int64; Float64 for float weights), how many rows
+        the counts stand for.
 
     Score the store like the log: `PredictionLog.from_store(store).by(*keys)`.
 
     Raises:
         TypeError: A key or another column is no text, such as an expression.
         ValueError: The folder is not a store, or its counts are of other columns. `history` is
-            below 1.
+            below 1. `outcomes` without `recount`, or the other way round; an age without `time`.
         polars.exceptions.SQLInterfaceError: SQL is not one expression of the columns of the log.
         polars.exceptions.SchemaError: A column has another dtype than in the other inputs.
         OSError: The store cannot be written to, or a file changed each time it was counted.
@@ -116,8 +132,9 @@ def keep_counts(
         >>> kept.collect().equals(pl.read_parquet("data/digits.parquet").mcc.by("ink_band"))
         True
     """
-    listed = [pred] if isinstance(pred, (str, pl.Expr)) else list(pred)
-    for text in (*keys, gold, *listed, *(text for text in (weight, filter) if text is not None)):
+    listed = _listed(pred)
+    ids, named = _listed(on), [text for text in (weight, filter, latest, time) if text is not None]
+    for text in (*keys, gold, *listed, *ids, *named):
         if not isinstance(text, str):
             msg = (
                 f"keep_counts takes names of columns, or SQL, got {text}: the store keeps the "
@@ -129,7 +146,23 @@ def keep_counts(
     from polars_mcc._inputs.read_files import find_logs  # noqa: PLC0415 - as above
     from polars_mcc._store.count_and_commit import keep  # noqa: PLC0415 - as above
 
-    paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    inputs = find_logs([*map(str, paths)], storage_options, may_be_gone=forget)
-    options = LogOptions(gold=gold, pred=listed, weight=weight, filter=filter)
-    return keep(TypedLog(inputs, options, keys), str(store), forget=forget, history=history)
+    inputs = find_logs([*map(str, _listed(logs))], storage_options, may_be_gone=forget)
+    options = LogOptions(
+        gold=gold,
+        pred=listed,
+        weight=weight,
+        filter=filter,
+        outcomes=[*map(str, _listed(outcomes))] or None,
+        on=ids or None,
+        latest=latest,
+        time=time,
+    )
+    log = TypedLog(inputs, options, keys)
+    return keep(log, str(store), forget=forget, history=history, recount=recount)
+
+
+def _listed(given: Any) -> list[Any]:  # noqa: ANN401 - names, paths, or what is no name
+    """One value or several, as a list; an empty list for None."""
+    if given is None:
+        return []
+    return [given] if isinstance(given, (str, Path, pl.Expr)) else list(given)

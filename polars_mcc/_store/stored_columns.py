@@ -46,11 +46,12 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
 
 
 def names_of_labels(log: Described[Any]) -> dict[str, Any]:
-    """The names of gold and pred, by which the counts are a log again."""
+    """The names of gold and pred, by which the counts are a log again; and whether rows wait."""
     preds = log.roles.preds
     assert preds is not None  # noqa: S101 - a store needs predictions
     names = [*preds.names]
-    return {"gold": log.roles.gold.name, "pred": names if preds.is_several else names[0]}
+    labels = {"gold": log.roles.gold.name, "pred": names if preds.is_several else names[0]}
+    return labels | ({"waiting": True} if log.roles.waiting else {})
 
 
 def log_options_of(known: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,7 +138,7 @@ WAYS = {
     "by": lambda log: log.by(),
     "by, ci": lambda log: log.by(ci=0.95),
     "by, pairs": lambda log: log.by(metrics="mutual_info"),
-    "by, bins": lambda log: log.by(bins("n", 2)),
+    "by, bins": lambda log: log.by(bins("id", 2)),
     "by, windows": lambda log: log.by(trailing("day", "1w")),
     "by, sets": lambda log: log.by(each("country", total=True)).filter(keys=""),
     "score": lambda log: log.score(),

@@ -19,7 +19,17 @@ from support import first
 import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._store import delta_table as stores
-from polars_mcc._store.delta_table import INPUT, SIZE, VERSION, Input, Store, is_store, open_store
+from polars_mcc._store.delta_table import (
+    INPUT,
+    INPUT_COLUMNS,
+    NEWEST,
+    SIZE,
+    VERSION,
+    Input,
+    Store,
+    is_store,
+    open_store,
+)
 from polars_mcc._store.stored_dtypes import delta_dtype, schema_as_text, schema_of_text
 
 SCHEMA = pl.Schema({"key": pl.Enum(["a", "b"]), "gold": pl.UInt8, "pred": pl.UInt8, "n": pl.Int64})
@@ -33,15 +43,17 @@ def store_in(folder: Path | str) -> Store:
 
 def counts(inputs: list[Input], number: int) -> pl.DataFrame:
     """As many rows of an input as its size says, each of `number` rows of a log."""
-    of_input = [
-        pl.DataFrame(schema={**SCHEMA, INPUT: pl.String, SIZE: pl.Int64, VERSION: pl.String})
-    ]
+    of_input = [pl.DataFrame(schema={**SCHEMA, **INPUT_COLUMNS})]
     for one in inputs:
         rows = pl.DataFrame(
             {"key": ["a"] * one.size, "gold": 1, "pred": 255, "n": number}, schema=SCHEMA
         )
-        about = {INPUT: pl.lit(one.path), SIZE: pl.lit(one.size), VERSION: pl.lit(one.version)}
-        of_input.append(rows.with_columns(**about).cast({SIZE: pl.Int64}))
+        about = {INPUT: one.path, SIZE: one.size, VERSION: one.version, NEWEST: one.newest}
+        of_input.append(
+            rows.with_columns(
+                pl.lit(value, INPUT_COLUMNS[name]).alias(name) for name, value in about.items()
+            )
+        )
     return pl.concat(of_input)
 
 
