@@ -22,6 +22,8 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
     not lost.
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
+    # Pairs tell for which predictions a label is known.
+    is_plain = is_plain and (not log.waiting or log.is_multilabel)
     if is_plain and log.is_multilabel:
         counts = {"n": pl.lit(1, pl.Int64), "n_null": pl.lit(0, pl.Int64)}
         rows = log.rows.select(*log.slice, "gold", "pred", **counts)

@@ -21,6 +21,9 @@ class Seen:
     """The hashes of the text labels of the counts that were made."""
 
     parts: list[pl.Series] = field(default_factory=list)
+    labelled: list[pl.DataFrame] = field(default_factory=list)
+    """How many rows of each prediction there are, and how many have a gold label: see
+    `labelled_rows`."""
     is_sound: bool = False
     """Whether counts of a lazy log show that each model has hits, two gold classes and the positive
     label."""
@@ -45,6 +48,11 @@ class Seen:
     def look(self, log: SlicedLog, counts: pl.DataFrame) -> pl.DataFrame:
         """Take the labels of counts, and return the counts."""
         is_hashed = log.with_text is not None
+        is_plain = log.nulls == "drop" and log.is_frequency and log.windows is None
+        are_labels = not log.is_of_scores and not log.is_multilabel
+        if is_plain and are_labels and {"gold", "pred", "n"} <= {*counts.columns}:
+            pairs = log.once(counts.lazy()).with_columns(model=MODEL if log.has_models else None)
+            self.labelled.append(labelled_rows(pairs))
         for column in (counts[name] for name in _COLUMNS if name in counts.columns):
             labels = column.explode() if isinstance(column.dtype, pl.List) else column
             if is_hashed or is_text(labels.dtype):
@@ -56,6 +64,14 @@ class Seen:
     def hashes(self) -> pl.Series | None:
         """The hashes of all labels, each once; None if no labels were counted."""
         return pl.concat(self.parts).unique() if self.parts else None
+
+
+def labelled_rows(pairs: pl.LazyFrame) -> pl.DataFrame:
+    """Count the rows of each `model` and `pred`, and those of them that have a gold label."""
+    n = pl.col("n")
+    sums = {"n": n.sum(), "labelled": n.filter(pl.col("gold").is_not_null()).sum()}
+    of_preds = pairs.filter(pl.col("pred").is_not_null()).group_by("model", "pred").agg(**sums)
+    return of_preds.sort("model", "pred").collect()
 
 
 SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
@@ -76,6 +92,7 @@ def seen() -> Iterator[Seen]:
 def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
     """Inside of `with seen()`: collect the counts at once, and take their labels."""
     labels = SEEN.get()
-    if labels is None or not (log.with_text is not None or is_text(log.label_dtype)):
+    has_text = log.with_text is not None or is_text(log.label_dtype)
+    if labels is None or not (has_text or log.waiting):
         return counts
     return labels.look(log, counts.collect()).lazy()

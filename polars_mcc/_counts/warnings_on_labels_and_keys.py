@@ -17,6 +17,7 @@ from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import hash_of, hashed
 from polars_mcc._counts.labels_seen import SEEN, Seen
 from polars_mcc._counts.sliced_log import PRED
+from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import is_text, listed
 from polars_mcc._frame.log_options import Described
@@ -113,6 +114,15 @@ class LogLabels:
         rows = rows.with_columns(text).filter(pl.all_horizontal(pl.col(*sides).is_in(labels)))
         return rows.group_by(*sides).agg(pl.sum("n")).sort(*sides)
 
+    def as_pred(self, model: str | None, pred: object) -> str:
+        """A prediction as text. Of a hash, the first rows tell the text; else it is unknown."""
+        side = self.preds[model or next(iter(self.preds))]
+        labels = self.first.select(label=side.unique()).to_series()
+        if is_text(labels.dtype):
+            known = (labels == pred) if isinstance(pred, str) else (hashed(labels) == pred)
+            pred = next(iter(labels.filter(known)), "something else")
+        return repr(pred)
+
     def is_seen(self, condition: pl.Expr) -> bool:
         """Whether a condition is true for some row. Reading stops at the first such row."""
         if self.first.select(condition.any()).item():
@@ -133,6 +143,7 @@ def remarks(
         seen: The labels that were counted; without them, the first rows are looked at.
         of_two_classes: Whether the scores need two gold classes, as MCC does.
     """
+    yield from missing_unevenly(sides, seen)
     if seen is not None and seen.is_sound:
         yield from spelled_alike(sides, seen)
         return
@@ -142,6 +153,12 @@ def remarks(
     yield from without
     if of_two_classes and not without:
         yield from one_class(sides)
+
+
+def missing_unevenly(sides: LogLabels, seen: Seen | None) -> Iterator[str]:
+    """Sentences on labels that are missing for some predictions more often than for others."""
+    for counts in () if seen is None else seen.labelled[:1]:
+        yield from labelled_unevenly(counts, sides.described.roles.gold.name, sides.as_pred)
 
 
 def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:

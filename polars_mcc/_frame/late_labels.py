@@ -230,7 +230,10 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
         rows = rows.join(latest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
     else:
         now = pl.lit(_as_time(given.now, time), time.dtype)
-        rows = rows.filter(time.expr <= _before(now, age))
+        since = pl.select(
+            _before(now, age)
+        ).to_series()  # A scan skips what it knows to be younger.
+        rows = rows.filter(time.expr <= pl.lit(since.item(), since.dtype))
     return rows if isinstance(source, pl.LazyFrame) else _collected(rows)
 
 

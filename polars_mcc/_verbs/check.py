@@ -17,6 +17,7 @@ from polars_mcc._base.allowed_values import (
     needs_level,
 )
 from polars_mcc._base.message_parts import Words, cast, column, option, said
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.gate_verdicts import ADJUSTED, FAILED, VERDICT, Judging, table
 from polars_mcc._comparisons.required_scores import Bounds, Rule, required, with_own
@@ -25,7 +26,7 @@ from polars_mcc._counts.exact_sums import FloatNumbers
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import with_wide_labels
 from polars_mcc._counts.pair_counts import pairs
-from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
+from polars_mcc._counts.sliced_log import KEY, N_WAITING, SET, SlicedLog
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
@@ -209,10 +210,20 @@ def check(
     if unjudged and any(rule.metric.is_of_two for rule in rules):
         about_labels = (*key_is_gold(log, keys), *one_class(LogLabels.of(log)))
         why += "".join(f"; {sentence}" for sentence in about_labels)
+    why += _waiting_in_words(judged)
     failures = judged.filter(pl.col(VERDICT) == "fails").drop(VERDICT)
     shown = failures if len(rules) > 1 else failures.drop(FAILED)
     message = f"{'; '.join(messages)}{why}{table(shown)}"
     raise CheckError(message, judged)
+
+
+def _waiting_in_words(judged: pl.DataFrame) -> str:
+    """How many rows wait for their label, if rows may wait."""
+    if N_WAITING not in judged.columns:
+        return ""
+    once = judged.filter(pl.col(SET) == pl.col(SET).first()) if SET in judged.columns else judged
+    n = once[N_WAITING].sum()
+    return f"; {rows_in_words(n)} {'waits' if n == 1 else 'wait'} for a label" if n else ""
 
 
 def _scored(

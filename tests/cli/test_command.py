@@ -1150,7 +1150,8 @@ def test_a_parameter_is_an_option_with_its_default(name):
     hints = {**typing.get_type_hints(makes_log), **typing.get_type_hints(verb)}
     groups = {argument.field_info.name for argument in asked if argument.names == ("*",)}
     options = {*parameters} - {*NO_OPTIONS} | ({"format"} if name != "report" else {"out"})
-    of_files = {"logs", "filter", "text", "null", "separator", "out", "forget", "history", "recount"}
+    of_store = {"out", "forget", "history", "recount"}
+    of_files = {"logs", "filter", "text", "null", "separator"} | of_store
     assert {*arguments} - groups - options <= of_files
     for option in options & {*parameters} - {"format"}:
         argument, parameter = arguments[option], parameters[option]

@@ -96,3 +96,15 @@ def test_files_of_text():
     of_text = ("--outcomes", "labels.csv", *OF_LABELS[2:])
     done = invoke("by", "predictions.csv", *of_text, "--format", "csv")
     assert done.stdout.splitlines()[-1] == "4,0.5773502691896258,2,2", done.output
+
+
+def test_labels_that_are_known_unevenly_are_told():
+    rows = {"id": [*range(400)], "pred": ["fraud", "ok"] * 200}
+    pl.DataFrame(rows).write_parquet("log.parquet")
+    labels = {"id": [*range(0, 400, 2), *range(1, 100, 2)], "y": [*["fraud"] * 200, *["ok"] * 50]}
+    pl.DataFrame(labels).write_parquet("outcomes.parquet")
+    for command in ("by", "check"):
+        asked = ("--on", "id", "--gold", "y", *(["--min", "0"] if command == "check" else []))
+        done = invoke(command, "log.parquet", "--outcomes", "outcomes.parquet", *asked)
+        assert "known for 100 % of the rows predicted 'fraud', and for 25 % of" in done.stderr
+        assert "use --nulls reweight; if" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import warnings
 from collections import defaultdict
 
 import polars as pl
@@ -12,7 +13,7 @@ from polars.testing import assert_frame_equal
 from support import first
 
 from polars_mcc import PredictionLog as Log
-from polars_mcc import bins, each, trailing
+from polars_mcc import PredictionLogWarning, bins, each, trailing
 
 IDS = [*"abcdefghij", None]
 NotFound = pl.exceptions.ColumnNotFoundError
@@ -282,3 +283,43 @@ def test_a_lazy_log_reads_nothing_before_collect():
     log = rows.mcc(outcomes=labels, on="id", gold="y", latest="at", time="day", min_age="1d")
     assert log.by("country").collect_schema().names()[-1] == "n_waiting"
     assert log.by("country", ci=0.95).collect_schema().names()[-1] == "n_waiting"
+
+
+@pytest.fixture(scope="module")
+def fraud() -> pl.DataFrame:
+    """Rows predicted "fraud" are all labelled, and 30 % of the others."""
+    draw = random.Random(1)
+    rows = []
+    for place in range(2000):
+        is_fraud = draw.random() < 0.1
+        pred = is_fraud if draw.random() < 0.9 else not is_fraud
+        label = is_fraud if pred or draw.random() < 0.3 else None
+        names = (None if value is None else "fraud" if value else "ok" for value in (label, pred))
+        rows.append((place % 2, *names))
+    return pl.DataFrame(rows, schema=["key", "gold", "pred"], orient="row")
+
+
+REMARK = "known for 100 % of the rows predicted 'fraud', and for 30 % of those predicted 'ok'"
+ASK = {
+    "by": lambda log: log.by("key"),
+    "by, ci": lambda log: log.by("key", ci=0.95),
+    "contrast": lambda log: log.contrast("key"),
+    "check": lambda log: log.check(min=-1.0),
+    "score": lambda log: log.score(ci=0.95),
+}
+
+
+@pytest.mark.parametrize("ask", ASK)
+def test_labels_that_are_known_unevenly_are_told(fraud, ask):
+    log = fraud.mcc(waiting=True)
+    with pytest.warns(PredictionLogWarning, match=REMARK):
+        ASK[ask](log)
+    if ask != "by":
+        with pytest.warns(PredictionLogWarning, match=REMARK):
+            ASK[ask](log.with_frame(fraud.lazy())).lazy().collect()
+    assert REMARK in fraud.mcc(waiting=True).report("key", format="md").replace("\\", "")
+    few = fraud.head(40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PredictionLogWarning)
+        ASK[ask](few.mcc(waiting=True))
+        ASK[ask](fraud.drop_nulls().mcc(waiting=True))
