@@ -222,7 +222,7 @@ def _waiting_in_words(judged: pl.DataFrame) -> str:
     if N_WAITING not in judged.columns:
         return ""
     once = judged.filter(pl.col(SET) == pl.col(SET).first()) if SET in judged.columns else judged
-    n = once[N_WAITING].sum()
+    n = float(once[N_WAITING].sum())
     return f"; {rows_in_words(n)} {'waits' if n == 1 else 'wait'} for a label" if n else ""
 
 

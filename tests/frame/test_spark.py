@@ -103,6 +103,22 @@ def test_weights_that_are_floats(theirs):
     check_float_weights(theirs, OURS)
 
 
+def test_labels_that_come_later(spark, theirs, tmp_path):
+    users = pl.DataFrame({"user": range(0, 40, 2)}, schema={"user": pl.Int32})
+    first = users.with_columns(label=pl.lit("cat"), at=pl.lit(1, pl.Int64))
+    labels = pl.concat(
+        [first, first.head(9).with_columns(label=pl.lit("emu"), at=pl.lit(2, pl.Int64))]
+    )
+    labels.write_parquet(tmp_path / "labels.parquet")
+    outcomes = spark.read.parquet(str(tmp_path / "labels.parquet"))
+    options = {"on": "user", "gold": "label", "latest": "at"}
+    log = PredictionLog(theirs, outcomes=outcomes, **options)
+    ours = OURS.drop("n").mcc(outcomes=labels, **options)
+    assert_frame_equal(log.by("country", ci=0.95).collect(), ours.by("country", ci=0.95))
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="two labels in 'label'"):
+        PredictionLog(theirs, outcomes=outcomes, **options | {"latest": None}).by().collect()
+
+
 def test_nothing_runs_before_collect(spark, theirs):
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
     before = len(jobs())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import multiprocessing
 import random
+import time
 from pathlib import Path
 
 import polars as pl
@@ -89,6 +91,36 @@ class Nights:
             self.held[path] = rows.with_columns(gold=pl.Series(gold, dtype=pl.String))
         self.newest |= {path: (rows["day"].max() - START).days for path, rows in self.held.items()}
 
+    def labels_after(self, files: int) -> dict[int, str]:
+        """The label of each id after the first so many files of labels."""
+        labels: dict[int, str] = {}
+        for number in range(files):
+            labels |= dict(
+                pl.read_parquet(self.labels / f"{number}.parquet")["id", "outcome"].rows()
+            )
+        return labels
+
+    def check_after_kills(self, seen: dict[str, int]) -> None:
+        """Each input is whole, with the labels of one moment, which is not before the last one."""
+        number = len([*self.labels.iterdir()])
+        labels = [self.labels_after(files) for files in range(number + 1)]
+        store = Store.of(str(self.store))
+        if store.table is None or store.table.version() == 0:
+            return
+        by = ["key", "outcome", "pred"]
+        for (path,), rows in store._rows().collect().group_by("input"):
+            found = {tuple(row[:3]): row[3] for row in rows.select(*by, "n").rows()}
+            log = pl.read_parquet(path)
+            for files in range(seen.get(path, 0), number + 1):
+                gold = [labels[files].get(id_) for id_ in log["id"]]
+                joined = log.with_columns(outcome=pl.Series(gold, dtype=pl.String))
+                counts = joined.group_by(by).len().rows()
+                if found == {tuple(row[:3]): row[3] for row in counts}:
+                    seen[path] = files
+                    break
+            else:
+                raise AssertionError(path)
+
     def check(self) -> None:
         kept = PredictionLog.from_store(self.store)
         want = pl.concat(self.held.values()).group_by(OF_LOG).agg(n=pl.len().cast(pl.Int64))
@@ -167,3 +199,45 @@ def test_what_is_missing_is_said(tmp_path, options, message):
     }
     with pytest.raises(ValueError, match=message):
         polars_mcc.keep_counts(nights.predictions, nights.store, "key", gold="outcome", **options)
+
+
+def _keep_again(folder: Path, begun) -> None:
+    nights = Nights.__new__(Nights)
+    nights.predictions, nights.labels = folder / "predictions", folder / "labels"
+    nights.store = folder / "store"
+    begun.set()
+    nights.keep("3d")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_that_are_killed_leave_each_input_with_the_labels_of_one_moment(tmp_path, seed):
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["polars_mcc._store.keep_counts"])
+    nights, seen = Nights(tmp_path, seed), dict[str, int]()
+    for _ in range(4):
+        nights.pass_a_night()
+    started = time.monotonic()
+    nights.keep("3d")
+    longest = time.monotonic() - started
+    kills = 0
+    while kills < 12:
+        nights.pass_a_night()
+        children = []
+        for _ in range(nights.draw.choice([1, 2])):
+            begun = context.Event()
+            children.append(context.Process(target=_keep_again, args=(tmp_path, begun)))
+            children[-1].start()
+            begun.wait()
+            nights.come(4)
+        ends = time.monotonic() + nights.draw.uniform(0, longest)
+        for child in children:
+            child.join(max(ends - time.monotonic(), 0))
+            kills += child.is_alive()
+            child.kill()
+            child.join()
+        longest *= 1.05
+        nights.check_after_kills(seen)
+    nights.keep("all")
+    nights.account(None)
+    nights.check()
