@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import Failure, own_message, unless
-from polars_mcc._base.message_parts import option, quoted, said
+from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame.columns import (
@@ -131,9 +131,10 @@ def _dtype_of_id(name: str, dtypes: Iterable[pl.DataType]) -> pl.DataType:
     try:
         return common_dtype([(name, of_predictions), (name, of_outcomes)])
     except pl.exceptions.SchemaError:
-        msg = (
+        msg = said(
             f"on '{name}' is {of_predictions} in the predictions and {of_outcomes} in the "
-            "outcomes: cast one of them"
+            "outcomes: cast both, as in ",
+            cast(column(name), "String"),
         )
         raise pl.exceptions.SchemaError(msg) from None
 
@@ -230,9 +231,7 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
         rows = rows.join(latest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
     else:
         now = pl.lit(_as_time(given.now, time), time.dtype)
-        since = pl.select(
-            _before(now, age)
-        ).to_series()  # A scan skips what it knows to be younger.
+        since = pl.select(_before(now, age)).to_series()  # A scan skips files that are younger.
         rows = rows.filter(time.expr <= pl.lit(since.item(), since.dtype))
     return rows if isinstance(source, pl.LazyFrame) else _collected(rows)
 
@@ -264,13 +263,15 @@ def before(microseconds: int, age: str) -> int:
 
 
 def _as_time(now: object, time: NamedColumns) -> object:
-    """A time in the dtype of a column, or a ValueError."""
-    known = from_text(now, time.dtype) if isinstance(now, str) else now
+    """A time in the dtype of a column, and in its zone if it names none; or a ValueError."""
+    dtype: Any = time.dtype
+    zone = None if dtype == pl.Date else dtype.time_zone
+    has_zone = isinstance(now, datetime) and now.tzinfo is not None
+    plain = dtype if zone is None or has_zone else pl.Datetime(dtype.time_unit)
+    known = from_text(now, plain) if isinstance(now, str) else now
     if isinstance(known, date):
-        try:
-            return pl.Series([known]).cast(time.dtype).item()
-        except pl.exceptions.PolarsError:
-            pass
+        times = pl.Series([known]).cast(plain)
+        return times.item() if plain == dtype else times.dt.replace_time_zone(zone).item()
     msg = f"now must be a date or a time, as column '{time.name}' has ({time.dtype}), got {now!r}"
     raise ValueError(msg)
 

@@ -73,8 +73,8 @@ class LogOptions:
             it is not scored, and is counted in `n_waiting`. An id that several predictions have is
             scored for each of them. A label whose id no prediction has is left out. Repeat
             --outcomes for several.
-        on: The id that predictions and outcomes share: a column of both. An id with two different
-            labels is an error. Repeat --on for several columns.
+        on: The id that predictions and outcomes share: a column of both, or SQL. An id with two
+            different labels is an error. Repeat --on for several columns.
         latest: The time of a label, in the outcomes: a date, a time or an integer. The newest label
             of an id counts; null is the oldest. A newest label that is null was taken back: its
             prediction waits. Without it: all labels of an id must be equal.
@@ -88,7 +88,7 @@ class LogOptions:
         now: The time from which --min-age counts, such as 2026-03-31.
         filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
         text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
-            values. Repeat --text for several.
+            values; of the log or the outcomes. Repeat --text for several.
         null: A text that is null in all columns of a CSV file, such as NA. Without it: only empty
             fields without quotes are null, and NA is a label like others. Repeat --null for
             several.
@@ -142,7 +142,8 @@ class TypedLog:
         """The rows where the filter is true."""
         rows = read_files.scan_logs(self.inputs) if self.source is None else self.source
         for name in self.options.text or ():
-            if name not in (schema := rows.collect_schema()):
+            is_of_labels = self._outcomes is not None and name in self._outcomes.schema
+            if name not in (schema := rows.collect_schema()) and not is_of_labels:
                 raise missing_column(name, schema, "--text")
         if (condition := self.options.filter) is not None:
             check_condition(condition, rows.collect_schema())
@@ -156,7 +157,9 @@ class TypedLog:
             return None
         logs = read_files.find_logs(paths)
         if logs.format.name == CSV:
-            logs = logs.read_as((), options.null or (), options.separator)
+            schema = read_files.scan_logs(logs).collect_schema()
+            text = [name for name in options.text or () if name in schema]
+            logs = logs.read_as(text, options.null or (), options.separator)
         typed = {"gold": options.gold, "latest": options.latest, "on": options.on}
         return TypedColumns(read_files.scan_logs(logs), (), typed)
 

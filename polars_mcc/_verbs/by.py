@@ -94,7 +94,8 @@ def by(
         - with `ci`, after each metric, its interval and standard error: `mcc_low`, `mcc_high`,
           `mcc_se` (Float64);
         - `n_null` (dtype of `n`): the rows not scored, because a label, a weight or, for metrics of
-          scores, a score is null or NaN.
+          scores, a score is null or NaN;
+        - `n_waiting` (dtype of `n`), if labels may come later: those of them without a gold label.
 
     Intervals:
         Let φ be the influence of a row on a metric: the derivative of the definition of the metric

@@ -96,6 +96,11 @@ def test_files_of_text():
     of_text = ("--outcomes", "labels.csv", *OF_LABELS[2:])
     done = invoke("by", "predictions.csv", *of_text, "--format", "csv")
     assert done.stdout.splitlines()[-1] == "4,0.5773502691896258,2,2", done.output
+    PREDICTIONS[:1].write_csv("predictions.csv")
+    differ = invoke("by", "predictions.csv", *of_text)
+    assert "on 'id' is Int64 in the predictions and String in the outcomes" in differ.stderr
+    assert "cast both, as in id::VARCHAR" in differ.stderr
+    assert invoke("by", "predictions.csv", *of_text, "--text", "id", "--text", "y").exit_code == 0
 
 
 def test_labels_that_are_known_unevenly_are_told():

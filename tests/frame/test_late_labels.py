@@ -272,6 +272,9 @@ def test_an_age_counts_calendar_months_and_zones():
     assert of_month["n"].item() == 1  # 28 February is a month before 31 March.
     told = log.mcc(time="at", min_age="30d", now=dt.datetime(2026, 3, 31, tzinfo=dt.UTC))
     assert told.by()["n"].item() == 2
+    for now in (dt.datetime(2026, 3, 31), "2026-03-31 00:00"):
+        assert log.mcc(time="at", min_age="30d", now=now).by()["n"].item() == 2
+        assert log.mcc(time="at", min_age="31d", now=now).by()["n"].item() == 1
 
 
 def test_a_lazy_log_reads_nothing_before_collect():
