@@ -24,6 +24,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     remarks,
     spelled_alike,
 )
+from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, did_you_mean
@@ -143,6 +144,8 @@ def _warnings(
     if needs_two:
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
+        rows = log.frame.lazy()
+        yield from sooner_for_some(log, lambda ages: ages(rows).collect())
         yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 

@@ -1,13 +1,18 @@
-"""Labels that are missing for some predictions more often: scores of labelled rows then mislead."""
+"""Labels that are missing for some rows more often than for others: scores of the rest mislead."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import polars as pl
 
 from polars_mcc._base.message_parts import option, said
+from polars_mcc._frame.frames import Frame
+from polars_mcc._frame.log_options import Described
+from polars_mcc._frame.roles import LABELLED_AT
 
 _LEAST_ROWS, _LEAST_GAP, _LEAST_Z = 30, 0.1, 5.0
 """Rows of a prediction; the difference of two shares; and this difference per standard error."""
@@ -40,5 +45,42 @@ def labelled_unevenly(
             "prediction decides whether a label comes, use ",
             option("nulls", "reweight"),
             "; if the label itself does, or its time, wait until all are there, as with ",
+            option("min_age", "30d"),
+        )
+
+
+def sooner_for_some(
+    log: Described[Any],
+    collect: Callable[[Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame],
+) -> Iterator[str]:
+    """A sentence if labels of one class come sooner than those of another, where times are known.
+
+    `collect` collects a query of the rows of the log.
+    """
+    roles, frame = log.roles, log.roles.source
+    if not isinstance(frame, Frame) or LABELLED_AT not in frame.collect_schema():
+        return
+    if roles.time is None or roles.is_multilabel:
+        return
+    times = (column.cast(pl.Datetime("us")) for column in (pl.col(LABELLED_AT), roles.time.expr))
+    days = operator.sub(*times).dt.total_seconds(fractional=True) / 86_400
+    age, n = pl.col("days"), pl.len()
+    sums = {"n": n, "age": age.mean(), "error": age.std() / n.sqrt()}
+
+    def ages(rows: pl.LazyFrame) -> pl.LazyFrame:
+        labelled = rows.select(gold=roles.gold.expr, days=days).drop_nulls()
+        return labelled.group_by("gold").agg(**sums).filter(pl.col("n") >= _LEAST_ROWS)
+
+    each = collect(ages).sort("age", "gold")
+    if each.height < 2:
+        return
+    first, last = each.row(0, named=True), each.row(-1, named=True)
+    gap, error = last["age"] - first["age"], math.hypot(first["error"], last["error"])
+    if gap > max(_LEAST_GAP * last["age"], _LEAST_Z * error):
+        yield said(
+            f"a label '{roles.gold.name}' that is {first['gold']!r} comes after {first['age']:.1f} "
+            f"days on average, and one that is {last['gold']!r} after {last['age']:.1f}: the "
+            "newest rows have too many of those that come soon. Score only rows that are old "
+            "enough for all, as with ",
             option("min_age", "30d"),
         )

@@ -23,7 +23,7 @@ from polars_mcc._frame.columns import (
 from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_list
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
-from polars_mcc._frame.roles import GivenRoles, opened
+from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
 
 _ID, _TIME, _FIRST, _LAST, _LABEL = (
     f"polars_mcc:{name}" for name in ("id:", "time", "first", "last", "label")
@@ -188,7 +188,10 @@ def _label_of_each_id(
             for by in (hashed, _HALF - 1 - hashed)
         )
         ends = at_largest(label, up), at_largest(label, down)
-    each = rows.group_by(names).agg(ends[0].alias(_FIRST), ends[1].alias(_LAST))
+    of_id = {_FIRST: ends[0], _LAST: ends[1]}
+    shown = [] if latest is None else [LABELLED_AT]
+    of_id |= dict.fromkeys(shown, pl.col(_TIME).max())
+    each = rows.group_by(names).agg(**of_id)
     is_two = first != last
     what = "two labels" if latest is None else f"two labels at its newest '{latest.name}'"
     which: list[str | pl.Expr] = []
@@ -197,7 +200,9 @@ def _label_of_each_id(
     message = [*which, f" has {what} in '{gold.name}', '", _told(first, is_two, gold.dtype)]
     way = "" if latest is not None else "name the time of a label as latest, or "
     message += ["' and '", _told(last, is_two, gold.dtype), f"'; {way}keep one of them"]
-    return each.select(*names, unless(first, Failure(is_two, message)).alias(gold.name))
+    known = unless(first, Failure(is_two, message)).alias(gold.name)
+    dtype = pl.Int64() if latest is None else latest.dtype
+    return each.select(*names, known, *(pl.col(name).cast(dtype) for name in shown))
 
 
 def _told(value: pl.Expr, is_told: pl.Expr, dtype: pl.DataType | None = None) -> pl.Expr:

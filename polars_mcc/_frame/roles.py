@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from polars_mcc._frame.engines import Engine
 
 
+LABELLED_AT = "polars_mcc:labelled_at"
+"""The time of the newest label of a row, if labels come later and have a time."""
+
+
 class GivenRoles(NamedTuple):
     """The options of a log as a user gave them: `Described` documents each."""
 
@@ -183,6 +187,8 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
         raise ValueError(msg)
     source = opened(frame)
     schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
+    # A selector selects columns of the user.
+    schema = pl.Schema((name, schema[name]) for name in schema if name != LABELLED_AT)
     score, by_label = given.score, None
     if isinstance(score, Mapping):
         by_label, score = score, [*score.values()]

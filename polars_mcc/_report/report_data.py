@@ -20,7 +20,7 @@ from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.labels_seen import labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
-from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly
+from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly, sooner_for_some
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
@@ -174,6 +174,7 @@ class Answers:
         pairs = self.pairs.lazy().with_columns(model="model" if self.has_models else None)
         return [
             *labelled_unevenly(labelled_rows(pairs), self.log.roles.gold.name, sides.as_pred),
+            *sooner_for_some(self.log, lambda ages: self.counted.collect("ages of labels", ages)),
             *remarks(sides),
             *key_is_gold(self.log, [key.of_log for key in self.keys]),
             *(self.worst.key_warnings if self.worst else []),
@@ -252,7 +253,8 @@ class Answers:
 
         def query(rows: pl.LazyFrame) -> pl.LazyFrame:
             times = rows.filter(is_waiting).select(time=time).drop_nulls()
-            return times.select(pl.col("time").get(place).alias(str(place)) for place in places)
+            each = (pl.col("time").get(place, null_on_oob=True) for place in places)
+            return times.select(time.alias(str(place)) for place, time in enumerate(each))
 
         return self.counted.collect("rows that wait", query).rows()[0]
 

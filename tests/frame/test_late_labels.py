@@ -8,6 +8,7 @@ import warnings
 from collections import defaultdict
 
 import polars as pl
+import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
 from support import first
@@ -326,3 +327,31 @@ def test_labels_that_are_known_unevenly_are_told(fraud, ask):
         warnings.simplefilter("error", PredictionLogWarning)
         ASK[ask](few.mcc(waiting=True))
         ASK[ask](fraud.drop_nulls().mcc(waiting=True))
+
+
+def test_labels_that_come_sooner_are_told():
+    """Frauds are confirmed after two days, other rows after twenty."""
+    draw, rows = random.Random(2), []
+    for place in range(400):
+        is_fraud = place % 4 == 0
+        day = dt.date(2026, 1, 1) + dt.timedelta(days=place % 50)
+        at = day + dt.timedelta(days=draw.choice([1, 2, 3]) if is_fraud else draw.randint(10, 30))
+        rows.append((place, day, "fraud" if is_fraud else "ok", at))
+    log = pl.DataFrame(rows, schema=["id", "day", "y", "at"], orient="row")
+    labels, log = log.select("id", "y", "at"), log.with_columns(pred="y").drop("y", "at")
+    late = {"outcomes": labels, "on": "id", "gold": "y", "latest": "at"}
+    told = "a label 'y' that is 'fraud' comes after 2.0 days on average, and one that is 'ok' after"
+    with pytest.warns(PredictionLogWarning, match=told):
+        log.mcc(**late, time="day").by()
+    assert told in log.mcc(**late, time="day").report("day", format="md")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PredictionLogWarning)
+        log.mcc(**late).by()
+        log.mcc(**late | {"latest": None}, time="day").by()
+
+
+def test_a_selector_selects_columns_of_the_user():
+    log = asked(latest="at", time="day")
+    keys = log.by(cs.temporal()).columns
+    assert keys[:1] == ["day"]
+    assert keys[1] == "n"
