@@ -214,7 +214,7 @@ def counts(
             deleted. Without this option: as before; 30 days for a new store.
         recount: For a store, with --outcomes: count inputs again in each run, while their newest
             row (--time) is at most so old, such as 45d, because labels may have come. The age
-            counts from the newest row of all inputs. "all": count all inputs again, for labels that
+            counts from the newest row in the store. "all": count all inputs again, for labels that
             were corrected later.
         format: The output format. With table or wide, the suffix of --out decides. table, wide and
             markdown round numbers; the other formats keep every digit.

@@ -17,7 +17,7 @@ from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import hash_of, hashed
 from polars_mcc._counts.labels_seen import SEEN, Seen
 from polars_mcc._counts.sliced_log import PRED
-from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly
+from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly, none_labelled
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import is_text, listed
 from polars_mcc._frame.log_options import Described
@@ -115,13 +115,15 @@ class LogLabels:
         return rows.group_by(*sides).agg(pl.sum("n")).sort(*sides)
 
     def as_pred(self, model: str | None, pred: object) -> str:
-        """A prediction as text. Of a hash, the first rows tell the text; else it is unknown."""
+        """A prediction as text, also if `pred` is its hash."""
         side = self.preds[model or next(iter(self.preds))]
-        labels = self.first.select(label=side.unique()).to_series()
-        if is_text(labels.dtype):
-            known = (labels == pred) if isinstance(pred, str) else (hashed(labels) == pred)
-            pred = next(iter(labels.filter(known)), "something else")
-        return repr(pred)
+        if not isinstance(pred, str) and is_text(self.log.roles.label_dtype):
+            of_first = self.first.select(label=side.cast(pl.String).unique()).to_series()
+            known = of_first.filter(hashed(of_first) == pred)
+            if known.is_empty():
+                known = self.labels(side, of=pl.Series([pred], dtype=pl.UInt64))
+            pred = next(iter(known), None)
+        return repr(pred) if isinstance(pred, str) else str(pred)
 
     def is_seen(self, condition: pl.Expr) -> bool:
         """Whether a condition is true for some row. Reading stops at the first such row."""
@@ -157,8 +159,10 @@ def remarks(
 
 def missing_unevenly(sides: LogLabels, seen: Seen | None) -> Iterator[str]:
     """Sentences on labels that are missing for some predictions more often than for others."""
-    for counts in () if seen is None else seen.labelled[:1]:
-        yield from labelled_unevenly(counts, sides.described.roles.gold.name, sides.as_pred)
+    if seen is not None and seen.labelled:
+        roles = sides.described.roles
+        yield from none_labelled(seen.labelled[0], roles)
+        yield from labelled_unevenly(seen.labelled[0], roles.gold.name, sides.as_pred)
 
 
 def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:

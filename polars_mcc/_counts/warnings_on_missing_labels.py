@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.log_options import Described
-from polars_mcc._frame.roles import LABELLED_AT
+from polars_mcc._frame.roles import LABELLED_AT, Roles
 
 _LEAST_ROWS, _LEAST_GAP, _LEAST_Z = 30, 0.1, 5.0
 """Rows of a prediction; the difference of two shares; and this difference per standard error."""
@@ -46,6 +47,16 @@ def labelled_unevenly(
             option("nulls", "reweight"),
             "; if the label itself does, or its time, wait until all are there, as with ",
             option("min_age", "30d"),
+        )
+
+
+def none_labelled(counts: pl.DataFrame, roles: Roles) -> Iterator[str]:
+    """A sentence if all rows wait: then the ids of both frames may differ."""
+    n = float(counts["n"].sum())
+    if roles.waiting and n and not counts["labelled"].sum():
+        yield (
+            f"no prediction has a label '{roles.gold.name}': all {rows_in_words(n)} wait; do the "
+            "ids of predictions and labels have the same spelling?"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import Failure, own_message, unless
-from polars_mcc._base.message_parts import cast, column, option, quoted, said
+from polars_mcc._base.message_parts import Words, as_sql, cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame.columns import (
@@ -28,8 +28,8 @@ from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
 _ID, _TIME, _FIRST, _LAST, _LABEL = (
     f"polars_mcc:{name}" for name in ("id:", "time", "first", "last", "label")
 )
-_HALF = 2**64
-_LENGTH = re.compile(r"(?:\d+[a-z]+)+")
+_HALF = 2**64  # values of 64 bits: the rest of an Int128
+_LENGTH = re.compile(r"(?:\d+(?:ns|us|ms|s|m|h|d|w|mo|q|y))+")
 
 
 def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  # noqa: ANN401 - of any engine
@@ -45,7 +45,8 @@ def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  
             if getattr(given, name) is not None:
                 msg = (
                     f"{name} is about labels in another frame, and there is none: pass it as "
-                    f"outcomes, or leave {name} out"
+                    f"outcomes, or leave {name} out; if labels are joined already, describe the "
+                    "predictions again"
                 )
                 raise ValueError(msg)
         return frame, given
@@ -56,7 +57,12 @@ def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  
             option("on", "request_id"),
         )
         raise ValueError(msg)
-    frame, gold = _joined(_rows_of(frame), _rows_of(given.outcomes), given)
+    try:
+        outcomes = _rows_of(given.outcomes)
+    except TypeError as error:
+        msg = f"outcomes: {error}"
+        raise TypeError(msg) from None
+    frame, gold = _joined(_rows_of(frame), outcomes, given)
     return frame, given._replace(gold=gold, outcomes=None, on=None, latest=None, waiting=True)
 
 
@@ -76,20 +82,24 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
         latest = None if given.latest is None else one_column(of_labels, given.latest, "latest")
     except MissingColumn as error:
         where = "the outcomes" if error.schema == of_labels else "the predictions"
-        msg = f"{where} have {error.problem}"
+        alike = " Both frames need it: rename it in one of them." if error.role == "on" else ""
+        msg = f"{where} have {error.problem}{alike}"
         raise pl.exceptions.ColumnNotFoundError(msg) from None
+    if ids.names != named.names:
+        msg = (
+            f"on is {quoted(ids.names)} in the predictions and {quoted(named.names)} in the "
+            "outcomes: name columns that both have"
+        )
+        raise ValueError(msg)
     if gold.name in schema:
         msg = (
             f"both the predictions and the outcomes have a column '{gold.name}' (gold): drop or "
-            "rename the one that is not the label"
+            "rename the one that is not the label; if labels are joined already, describe the "
+            "predictions again"
         )
         raise pl.exceptions.DuplicateError(msg)
-    if latest is not None and not (latest.dtype.is_temporal() or latest.dtype.is_integer()):
-        msg = (
-            f"latest must be a date, a time or an integer, but '{latest.name}' is {latest.dtype}; "
-            "parse it first"
-        )
-        raise pl.exceptions.SchemaError(msg)
+    if latest is not None:
+        _check_latest(latest.name, latest.dtype)
     dtypes = [
         _dtype_of_id(name, (dtype, of_label))
         for (name, dtype), of_label in zip(ids.dtypes.items(), named.dtypes.dtypes(), strict=True)
@@ -106,9 +116,18 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
     labels = labels.with_columns(hashed)
     if isinstance(source, pl.LazyFrame):
         return rows.join(labels, on=names, how="left").drop(names), gold.name
-    warn_of(_shared_ids(source, ids))
+    warn_of(_shared_ids(source.select(keys), ids))
     joined = rows.join(labels, on=names, how="left", maintain_order="left")
     return _collected(joined.drop(names)), gold.name
+
+
+def _check_latest(name: str, dtype: pl.DataType) -> None:
+    """Raise a SchemaError unless the times of labels have an order."""
+    if not (dtype.is_temporal() or dtype.is_integer() or dtype == pl.Null):
+        parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")
+        way = said("parse it first, as in ", parsed) if dtype == pl.String else "cast it first"
+        msg = said(f"latest must be a date, a time or an integer, but '{name}' is {dtype}; ", way)
+        raise pl.exceptions.SchemaError(msg)
 
 
 def _rows_of(frame: object) -> Any:  # noqa: ANN401 - as above
@@ -153,7 +172,7 @@ def _as_key(id_: str, dtype: pl.DataType) -> pl.Expr:
 
     That any two of n ids have both hashes in common has a probability of n² / 2¹²⁹.
     """
-    text = pl.col(id_)
+    text = pl.col(id_)  # Its hashes fill an Int128, which may wrap: that loses nothing.
     if dtype not in (pl.String, pl.Binary):
         return text
     high, low = (text.hash(seed).cast(pl.Int128) for seed in (0, 1))
@@ -173,7 +192,9 @@ def _label_of_each_id(
     """
     names = [key.meta.output_name() for key in keys]
     label = as_compared(gold.expr, gold.name, gold.dtype, gold.dtype)
-    label = label.list.unique().list.sort() if is_list(gold.dtype) else label
+    if is_list(gold.dtype):  # A list with a null is a null label.
+        is_whole = ~label.list.eval(pl.element().is_null()).list.any()
+        label = pl.when(is_whole).then(label.list.unique().list.sort())
     time = pl.lit(0) if latest is None else latest.expr
     rows = outcomes.select(*keys, label.alias(_LABEL), time.cast(pl.Int64).alias(_TIME))
     rows = rows.filter(pl.all_horizontal(pl.col(names).is_not_null()))
@@ -182,7 +203,8 @@ def _label_of_each_id(
     if latest is not None or gold.dtype.is_nested():
         time = pl.col(_TIME).fill_null(-(2**63)).cast(pl.Int128) * _HALF
         hashed = label.hash().cast(pl.Int128)
-        # A null is no label: it comes before the labels of the same time.
+        # A time without a value is the oldest. A null is no label: it comes before the labels of
+        # the same time.
         up, down = (
             time + pl.when(label.is_not_null()).then(by.clip(1)).otherwise(0)
             for by in (hashed, _HALF - 1 - hashed)
@@ -274,10 +296,10 @@ def _as_time(now: object, time: NamedColumns) -> object:
     has_zone = isinstance(now, datetime) and now.tzinfo is not None
     plain = dtype if zone is None or has_zone else pl.Datetime(dtype.time_unit)
     known = from_text(now, plain) if isinstance(now, str) else now
-    if isinstance(known, date):
+    if isinstance(known, date) and not (has_zone and zone is None):
         times = pl.Series([known]).cast(plain)
         return times.item() if plain == dtype else times.dt.replace_time_zone(zone).item()
-    msg = f"now must be a date or a time, as column '{time.name}' has ({time.dtype}), got {now!r}"
+    msg = f"now must be a time like those of column '{time.name}' ({time.dtype}), got {now!r}"
     raise ValueError(msg)
 
 
@@ -291,11 +313,10 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
         raise pl.exceptions.InvalidOperationError(message) from None
 
 
-def _shared_ids(predictions: pl.DataFrame, ids: NamedColumns) -> Iterator[str]:
-    """A sentence if several predictions share an id."""
-    rows = predictions.select(map(as_expr, ids.given)).drop_nulls()
-    if n := int(rows.is_duplicated().sum()):
+def _shared_ids(keys: pl.DataFrame, ids: NamedColumns) -> Iterator[str]:
+    """A sentence if several predictions share an id. A prediction has a row of `keys`."""
+    if n := int(keys.drop_nulls().is_duplicated().sum()):
         yield (
-            f"{n} predictions share {quoted(ids.names)} with another: each of them is scored, by "
-            "the same label"
+            f"{n} predictions share their id ({quoted(ids.names)}) with another: each of them is "
+            "scored, by the same label"
         )

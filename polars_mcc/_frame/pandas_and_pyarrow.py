@@ -113,7 +113,8 @@ class InMemory(Engine):
 
     def rows_in_memory(self) -> pl.DataFrame:
         """The columns that Polars knows, converted."""
-        known = [name for name, dtype in self.schema.items() if dtype != pl.Unknown]
+        unknown = (pl.Unknown, pl.Object)
+        known = [name for name, dtype in self.schema.items() if dtype not in unknown]
         return self.read(known)
 
     def read(self, names: Sequence[str]) -> pl.DataFrame:

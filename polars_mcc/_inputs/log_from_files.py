@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
@@ -130,6 +130,8 @@ class TypedLog:
     """The columns that other options of the command name, such as `within`."""
     source: pl.LazyFrame | None = None
     """Some of the rows. Without it: all rows of the files."""
+    labels: TypedColumns | None = None
+    """The labels that come later, if they are in memory already."""
 
     def __post_init__(self) -> None:
         """Read the files as the options say."""
@@ -152,16 +154,26 @@ class TypedLog:
     @cached_property
     def _outcomes(self) -> TypedColumns | None:
         """The labels that come later, with the columns of them that are typed."""
-        paths, options = self.options.outcomes, self.options
-        if paths is None:
-            return None
-        logs = read_files.find_logs(paths)
+        options = self.options
+        if self.labels is not None or options.outcomes is None:
+            return self.labels
+        logs = read_files.find_logs(options.outcomes)
         if logs.format.name == CSV:
             schema = read_files.scan_logs(logs).collect_schema()
             text = [name for name in options.text or () if name in schema]
             logs = logs.read_as(text, options.null or (), options.separator)
-        typed = {"gold": options.gold, "latest": options.latest, "on": options.on}
-        return TypedColumns(read_files.scan_logs(logs), (), typed)
+        named = {"gold": options.gold, "latest": options.latest, "on": options.on}
+        typed = TypedColumns(read_files.scan_logs(logs), (), named)
+        read_files.check_same_dtypes(logs, typed.read)
+        return typed
+
+    def with_labels_in_memory(self) -> TypedLog:
+        """The same log, for several queries: labels that come later are read once, now."""
+        if (typed := self._outcomes) is None:
+            return self
+        needed = [as_expr(name) for name in (*typed.read, *typed.computed)]
+        typed.rows = typed.rows.select(needed).collect().lazy()
+        return replace(self, labels=typed)
 
     @cached_property
     def _own(self) -> TypedColumns:
@@ -194,11 +206,13 @@ class TypedLog:
         of_log["gold"] = self._late[1].gold
         return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
 
-    def newest_times(self, of: str) -> pl.DataFrame:
+    def newest_times(self, of: str) -> pl.LazyFrame:
         """The newest time of the rows for each value of a column, in microseconds since 1970."""
         column: Any = self._own.columns["time"]
-        time = as_expr(column).cast(pl.Datetime("us")).max().dt.epoch("us")
-        return self._own.rows.group_by(of).agg(time).collect()
+        time = pl.lit(None, pl.Datetime("us")) if column is None else as_expr(column)
+        return self._own.rows.group_by(of).agg(
+            newest=time.cast(pl.Datetime("us")).max().dt.epoch("us")
+        )
 
     @property
     def keys(self) -> Sequence[IntoKey]:
@@ -236,12 +250,13 @@ class TypedLog:
     def log(self) -> Described[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
         columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMN_OPTIONS}
-        by_default = (None, False, defaults.GOLD, [defaults.PRED])
-        columns |= {"waiting": self._late[1].waiting, "time": self._late[1].time}
+        by_default = (None, defaults.GOLD, [defaults.PRED])
+        is_late = self._late[1].waiting or "waiting" in self.inputs.described
+        columns |= {"waiting": is_late, "time": self._late[1].time}
         columns |= {
             name: column
             for name, column in self.inputs.described.items()
-            if getattr(self.options, name, None) in by_default
+            if getattr(self.options, name) in by_default
         }
         try:
             log = Described(

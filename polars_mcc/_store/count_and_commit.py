@@ -65,6 +65,8 @@ class Keeping:
     failures: dict[str, Exception] = field(default_factory=dict)
     store: Store = field(init=False)
     files: CurrentInputs = field(init=False)
+    _now: TypedLog = field(init=False)
+    """The log, with the labels that came later as they are since the store was opened."""
     _plan: StatusByPath = field(default_factory=dict)
     """What is to be done, as of the last look at the store and the inputs."""
     _other_names: dict[str, str | None] = field(default_factory=dict)
@@ -78,20 +80,20 @@ class Keeping:
 
         Return False if nothing was done, as a new version of a table could not be read as a whole.
         """
-        late: list[str] = []
+        changed: list[str] = []
         for _ in range(_MAX_TRIES):
             is_put = False
             while not is_put:
                 self._open()
                 self._compare()
-                late = self._count()
+                changed = self._count()
                 if self.files.tables and self.failures:
                     return False
                 is_put = self._put(self._to_be("removed", "forgotten"))
-            if not late:
+            if not changed:
                 self._sum_up()
                 return True
-        name = self.files.shown.get(late[0], late[0])
+        name = self.files.shown.get(changed[0], changed[0])
         msg = f"'{name}' changes while it is counted; try again when it is complete"
         raise OSError(msg)
 
@@ -102,6 +104,7 @@ class Keeping:
         self.store = Store.of(self.path, self.log.inputs.options)
         self.files = CurrentInputs(self.log.inputs, again=is_again)
         self.failures |= self.files.failures
+        self._now = replace(self.log, labels=None).with_labels_in_memory()
         if self.store.table is None:
             counts, columns = self._first()
             about = {**wanted, "columns": columns}
@@ -121,7 +124,7 @@ class Keeping:
         failures: list[Exception] = []
         for path in self.files.now:
             try:
-                log = replace(self.log, source=self.files.scan([path]))
+                log = replace(self._now, source=self.files.scan([path]))
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:
@@ -155,6 +158,7 @@ class Keeping:
         self._counted = {
             path: entry
             for path, entry in self._counted.items()
+            # Labels may have come since.
             if path in new and entry == now[path] and self.recount is None
         }
         self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
@@ -164,12 +168,15 @@ class Keeping:
 
         The age counts from the newest row of all, or from today if that is in the future.
         """
-        if self.recount is None or self.recount == "all":
-            return lambda _: self.recount == "all"
+        if self.recount is None:
+            return lambda _: False
+        if self.recount == "all":
+            return lambda _: True
         newest = (entry.newest for entry in known if entry.newest is not None)
         now = min(time.time_ns() // 1000, max(newest, default=0))
         since = before(now, self.recount)
-        return lambda entry: entry.newest is not None and entry.newest > since
+        # Rows without a time may be young.
+        return lambda entry: entry.rows > 0 and (entry.newest is None or entry.newest >= since)
 
     def _to_be(self, *statuses: Status) -> StatusByPath:
         """What has these statuses in the plan."""
@@ -178,7 +185,7 @@ class Keeping:
     def _count(self) -> list[str]:
         """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
         todo = [path for path in self._to_be(*_NEW) if path not in self._counted]
-        late: list[str] = []
+        changed: list[str] = []
         # All changes of a table are one step: no query sees a part of a version.
         latest, is_alone = time.monotonic(), not self.files.tables
         files = [self.files.shown.get(path, path) for path in todo]
@@ -189,7 +196,7 @@ class Keeping:
         with progress as bar, closing(_in_threads(self._counts_of, chunks)) as answers:
             for counts, again in answers:
                 same = [entry for entry in again if entry == self.files.now[entry.path]]
-                late += (entry.path for entry in again if entry != self.files.now[entry.path])
+                changed += (entry.path for entry in again if entry != self.files.now[entry.path])
                 self._counted |= {entry.path: entry for entry in same}
                 about = pl.DataFrame(same, schema=_INPUT_SCHEMA).drop("rows")
                 self._counts.append(counts.join(about, on=INPUT, maintain_order="left"))
@@ -198,14 +205,16 @@ class Keeping:
                 if is_alone and time.monotonic() - latest > _SECONDS_BETWEEN_STEPS:
                     is_alone = self._put({})
                     latest = time.monotonic()
-        return late
+        return changed
 
     def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
         """Count some inputs, and look at them again: they may have changed during the count."""
         try:
-            log = replace(self.log, source=self.files.scan(chunk))
-            answer = counts_to_keep(log.log, [*log.keys, FILE]).collect()
-            newest = {} if log.options.time is None else dict(log.newest_times(FILE).rows())
+            log = replace(self._now, source=self.files.scan(chunk))
+            counts = [counts_to_keep(log.log, [*log.keys, FILE])]
+            times = [] if log.options.outcomes is None else [log.newest_times(FILE)]
+            answer, *of_inputs = pl.collect_all([*counts, *times])
+            newest = dict(row for times in of_inputs for row in times.rows())
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.

@@ -88,7 +88,7 @@ def keep_counts(
         latest: The time of a label, in the outcomes. The newest label of an id counts.
         time: The time of a row of the logs.
         recount: Count inputs again in each run, while their newest row is at most so old, such as
-            "45d", because labels may have come. The age counts from the newest row of all inputs.
+            "45d", because labels may have come. The age counts from the newest row in the store.
             "all": count all inputs again, for labels that were corrected later. It may differ from
             run to run.
         forget: Drop the counts of files and tables that no longer exist in the places that `logs`

@@ -26,7 +26,7 @@ from polars_mcc._counts.exact_sums import FloatNumbers
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import with_wide_labels
 from polars_mcc._counts.pair_counts import pairs
-from polars_mcc._counts.sliced_log import KEY, N_WAITING, SET, SlicedLog
+from polars_mcc._counts.sliced_log import COMPLETE, KEY, N_WAITING, SET, SlicedLog
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
@@ -210,7 +210,8 @@ def check(
     if unjudged and any(rule.metric.is_of_two for rule in rules):
         about_labels = (*key_is_gold(log, keys), *one_class(LogLabels.of(log)))
         why += "".join(f"; {sentence}" for sentence in about_labels)
-    why += _waiting_in_words(judged)
+    if no_worse_than is None and log.roles.waiting:
+        why += _waiting_in_words(judged)
     failures = judged.filter(pl.col(VERDICT) == "fails").drop(VERDICT)
     shown = failures if len(rules) > 1 else failures.drop(FAILED)
     message = f"{'; '.join(messages)}{why}{table(shown)}"
@@ -218,11 +219,12 @@ def check(
 
 
 def _waiting_in_words(judged: pl.DataFrame) -> str:
-    """How many rows wait for their label, if rows may wait."""
-    if N_WAITING not in judged.columns:
+    """How many rows wait for their label. Rows are in several windows: then nothing is said."""
+    if COMPLETE in judged.columns:
         return ""
-    once = judged.filter(pl.col(SET) == pl.col(SET).first()) if SET in judged.columns else judged
-    n = float(once[N_WAITING].sum())
+    for name in {SET, "model"}.intersection(judged.columns):
+        judged = judged.filter(pl.col(name) == pl.col(name).first())
+    n = float(judged[N_WAITING].sum())
     return f"; {rows_in_words(n)} {'waits' if n == 1 else 'wait'} for a label" if n else ""
 
 

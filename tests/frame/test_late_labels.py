@@ -13,6 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from support import first
 
+import polars_mcc
 from polars_mcc import PredictionLog as Log
 from polars_mcc import PredictionLogWarning, bins, each, trailing
 
@@ -242,7 +243,7 @@ def test_ids_may_be_several_columns_and_expressions():
         ({"min_age": "1d"}, ValueError, "min_age needs time too"),
         ({"min_age": "1d", "time": "n"}, pl.exceptions.SchemaError, "time 'n' must be Date or"),
         ({"min_age": "soon", "time": "day"}, ValueError, "min_age must be a length of time"),
-        ({"min_age": "1d", "time": "day", "now": "soon"}, ValueError, "now must be a date"),
+        ({"min_age": "1d", "time": "day", "now": "soon"}, ValueError, "now must be a time like"),
         ({"now": "2026-03-04", "time": "day"}, ValueError, "now needs min_age too"),
     ],
 )
@@ -355,3 +356,33 @@ def test_a_selector_selects_columns_of_the_user():
     keys = log.by(cs.temporal()).columns
     assert keys[:1] == ["day"]
     assert keys[1] == "n"
+
+
+def test_ids_of_other_spelling_are_told():
+    labels = OUTCOMES.with_columns(pl.col("id") + 100)
+    late = {"outcomes": labels, "on": "id", "gold": "y"}
+    with pytest.warns(PredictionLogWarning, match="no prediction has a label 'y': all 7 rows wait"):
+        PREDICTIONS.mcc(**late).by()
+    with pytest.warns(PredictionLogWarning, match="have the same spelling"):
+        PREDICTIONS.lazy().mcc(**late).score(ci=0.95).collect()
+
+
+def test_a_prediction_that_is_not_in_the_first_rows_is_named():
+    rows = pl.DataFrame({"id": range(3000)})
+    log = rows.with_columns(
+        pred=pl.when(pl.col("id") < 2000).then(pl.lit("ok")).otherwise(pl.lit("fraud"))
+    )
+    known = log.filter((pl.col("pred") == "fraud") | (pl.col("id") % 10 == 0))
+    labels = known.select("id", gold="pred")
+    with pytest.warns(
+        PredictionLogWarning, match="100 % of the rows predicted 'fraud', and for 10 %"
+    ):
+        log.mcc(outcomes=labels, on="id").by()
+
+
+def test_a_gate_says_how_many_rows_wait():
+    with pytest.raises(polars_mcc.CheckError, match="; 3 rows wait for a label\n"):
+        asked().check("part", min=0.99)
+    several = asked(pred=["pred", "second"])
+    with pytest.raises(polars_mcc.CheckError, match="; 3 rows wait for a label\n"):
+        several.check(each("part", total=True), min=0.99)

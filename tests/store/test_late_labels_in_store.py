@@ -15,6 +15,8 @@ from support import first
 
 import polars_mcc
 from polars_mcc import PredictionLog
+from polars_mcc._inputs.log_from_files import TypedLog
+from polars_mcc._store import new_and_changed
 from polars_mcc._store.delta_table import Store
 
 OF_LOG = ["key", "gold", "pred"]
@@ -85,7 +87,7 @@ class Nights:
         for path in map(str, sorted(self.predictions.iterdir())):
             rows = pl.read_parquet(path)
             age = now - self.newest.get(path, now)
-            if path in self.held and recount is not None and age >= recount:
+            if path in self.held and recount is not None and age > recount:
                 continue
             gold = [self.known.get(id_, (0, None))[1] for id_ in rows["id"]]
             self.held[path] = rows.with_columns(gold=pl.Series(gold, dtype=pl.String))
@@ -241,3 +243,25 @@ def test_runs_that_are_killed_leave_each_input_with_the_labels_of_one_moment(tmp
     nights.keep("all")
     nights.account(None)
     nights.check()
+
+
+def test_rows_without_a_time_are_counted_again(tmp_path):
+    nights = Nights(tmp_path, 3)
+    nights.pass_a_night()
+    rows = pl.read_parquet(nights.predictions / "0.parquet")
+    without = rows.with_columns(pl.lit(None, pl.Date).alias("day"), pl.col("id") + 500)
+    without.write_parquet(nights.predictions / "9.parquet")
+    assert nights.keep("1d") == {"counted": 2}
+    assert nights.keep("1d") == {"recounted": 2}
+
+
+def test_labels_are_read_once_in_a_run(tmp_path, monkeypatch):
+    nights = Nights(tmp_path, 4)
+    for _ in range(5):
+        nights.pass_a_night()
+    times = []
+    read = TypedLog.with_labels_in_memory
+    monkeypatch.setattr(TypedLog, "with_labels_in_memory", lambda log: times.append(1) or read(log))
+    monkeypatch.setattr(new_and_changed, "_CHUNK_LIMITS", (1, 0))
+    assert nights.keep("all") == {"counted": 5}
+    assert len(times) == 1
