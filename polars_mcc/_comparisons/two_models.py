@@ -8,6 +8,7 @@ import polars as pl
 from polars_mcc._base.allowed_values import Correction
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import Side, difference
+from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal_critical
@@ -23,6 +24,8 @@ def of_models(
 ) -> pl.DataFrame:
     """Both scores of each slice, and their difference: b minus a."""
     [metric] = asked.metrics
+    log, pairs = reweighted(log, counts.lazy())
+    counts = pairs.collect()
     if log.nulls == "drop":  # A row without a label of one model is scored for neither.
         is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
         counts = counts.with_columns(gold=pl.when(is_scored).then("gold"))

@@ -7,25 +7,33 @@ rows give the variance, without a sum over classes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._intervals.count_arrays import Classes, CountedCells, Draws
+from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws
 from polars_mcc._intervals.influence_of_rows import (
     Influence,
     columns_of_classes,
-    smoothed_tables,
+    tables_that_tell,
 )
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
-from polars_mcc._intervals.smoothed_tables import OBSERVED, tables_of
+from polars_mcc._intervals.reweighting import ClassGaps, have_gaps
+from polars_mcc._intervals.smoothed_tables import (
+    BY_PRED,
+    OBSERVED,
+    ClassTable,
+    pseudo_rows,
+    tables_of,
+)
 from polars_mcc._metrics.derivatives import Column
 from polars_mcc._metrics.one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
-from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
+from polars_mcc._metrics.slice_sums import Floats, Ints, Segments, added_up
 
 
 class _Gradient(NamedTuple):
@@ -47,7 +55,10 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     """
     slices = counts.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
     cells = CountedCells.of(log, counts, slices)
-    arrays, placed = Classes.of(cells.pairs, cells.labels, np.zeros(len(cells.labels)))
+    is_positive = np.zeros(len(cells.labels))
+    arrays, placed = Classes.of(
+        cells.pairs, cells.labels, is_positive, is_reweighted=log.is_reweighted
+    )
     draws, order = cells.draws(slices.height, placed.slices[cells.pair])
     pair = cells.pair[order]
     rows = arrays.rows
@@ -65,6 +76,10 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         names = ("support", "predicted", "hits", "fn", "fp", "tn")
         t, p, c, fn, fp, tn = (col(name).value / s for name in names)
         by_class = _ByClass.of(draws, placed.gold[pair], placed.pred[pair], len(arrays.t))
+        gaps = has_gaps = None
+        if arrays.per_label is not None:
+            gaps = _gaps(rows, arrays.per_label, tables)
+            has_gaps = rows.spread(have_gaps(rows, arrays.per_label))
         seen: dict[str, Between] = {}
         if log.zero_division == 0:
             seen = of_each_class(arrays, draws, placed.gold[pair], ci=options.ci)
@@ -79,7 +94,11 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
                 + fp * (pred - mean) ** 2
                 + tn * mean**2
             )
-            smoothed = smoothed_tables(CLASS_GIVEN.get(name), is_pooled=False)
+            if gaps is not None:
+                phi_phi += (gold**2 * gaps.others + (gold + both) ** 2 * gaps.own) / s
+            smoothed, phi_phi = tables_that_tell(
+                phi_phi, CLASS_GIVEN.get(name), has_gaps, is_pooled=False
+            )
             facts = Influence.of(score.value, CLASS_RANGES[name], phi_phi, smoothed)
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
@@ -95,6 +114,18 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     keys = slices[rows.of_row].select(log.slice) if log.slice else pl.DataFrame()
     answer = pl.concat([keys, arrays.labels], how="horizontal")
     return answer.with_columns(*sampling.columns(), *answers)
+
+
+def _gaps(
+    rows: Segments, per_label: Floats, tables: Sequence[tuple[ClassTable, Counted]]
+) -> ClassGaps:
+    """What rows without a label add, at each table: arrays (tables, classes)."""
+    of_tables = []
+    for place, (table, pairs) in enumerate(tables):
+        _, u, v = pseudo_rows(table, is_by_pred=place == BY_PRED)
+        counts = per_label, table.p, table.c, pairs.n, pairs.gold, pairs.pred
+        of_tables.append(ClassGaps.of(rows, *counts, (u, v)))
+    return ClassGaps(*map(np.stack, zip(*of_tables, strict=True)))
 
 
 class _ByClass(NamedTuple):

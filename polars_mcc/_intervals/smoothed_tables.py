@@ -57,6 +57,8 @@ def tables_of(
         return tables
     per_weight = classes.rows.spread(pairs.per_weight)
     for side, margin, own in (("gold", classes.t, pairs.gold), ("pred", classes.p, pairs.pred)):
+        if classes.per_label is not None:  # Each class has its own share of labelled rows.
+            per_weight = margin / added_up(pairs.squares, own, len(margin))
         share = pseudo_share(margin * per_weight)
         table = smoothed(classes, observed._replace(pseudo_share=share), pairs, side)
         tables.append((table, pairs._replace(n=pairs.n * (1 - share[own]))))
@@ -102,6 +104,19 @@ def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> 
     if side == "gold":
         return ClassTable(t, c + other_miss, c, miss, other_miss, tn, share, n_other_classes)
     return ClassTable(c + other_miss, p, c, other_miss, miss, tn, share, n_other_classes)
+
+
+def pseudo_rows(table: ClassTable, *, is_by_pred: bool) -> tuple[Floats, Floats, Floats]:
+    """The weight of the pseudo-hit of each class, and two factors of pseudo-misses: (classes,).
+
+    The first factor of a class i times the second of a class j is the weight of the pseudo-miss
+    with the gold label i and the prediction j.
+    """
+    half = table.pseudo_share * (table.p if is_by_pred else table.t) / 2
+    m, alike = table.n_other_classes, np.ones_like(half)
+    with np.errstate(all="ignore"):
+        each = np.where(m > 0, half / m, 0.0)
+    return (half, alike, each) if is_by_pred else (half, each, alike)
 
 
 def _at_rates(classes: Classes, expected: Expected) -> ClassTable:

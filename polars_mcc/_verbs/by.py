@@ -32,6 +32,7 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import measure, with_labels_for
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetrics
+from polars_mcc._metrics.scores_of_pairs import measure_pairs
 
 
 def by(
@@ -242,6 +243,9 @@ def by(
     check_interval(ci, method)
     asked = registry.find_metrics(metrics)
     if ci is not None and isinstance(method, Bootstrap):
+        reason = "its labelled rows are drawn by their prediction, which a bootstrap does not do"
+        call = "by(..., method=Bootstrap(...))"
+        log.roles.check_without(call, reason, "reweight")
         return log.in_kind(_of_bootstrap(log, keys, asked, ci, method, long=long))
     return log.in_kind(of_metrics(log, keys, asked, ci, cast("Method", method), long=long))
 
@@ -343,12 +347,12 @@ def _scored(
             return within_range(estimate(sliced, counted, options).scores, ranges_of(asked))
 
         return inferred(log, sliced, pairs(sliced), infer, metrics=asked)
-    if not any(metric.needs_pairs for metric in asked):
+    if sliced.nulls != "reweight" and not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS in sliced.pair_splits:
         return _means_over_classes(sliced, cells, asked, positive)
-    return measure(sliced, classes_of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
+    return measure_pairs(sliced, cells, asked, positive=positive)
 
 
 def _means_over_classes(

@@ -242,6 +242,8 @@ def worst(
         )
         raise ValueError(msg)
     chosen = _rate(metric)
+    reason = "it searches the labelled rows; compare slices by contrast"
+    log.roles.check_without("worst", reason, "reweight")
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         call = Words("worst(..., to='expected')", "worst --to expected")

@@ -1,0 +1,161 @@
+"""Scores where labels came for some rows only, by definition. Nothing here calls polars_mcc.
+
+Begg and Greenes, Biometrics 39 (1983). Rows are a list of (gold, pred, n); gold may be None. If two
+models are compared, pred is the tuple of both predictions: the strata are these tuples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+Row = tuple[Hashable, Hashable, float]
+_STEP = 1e-30  # of a complex number: its derivative is exact
+
+
+def strata(rows: Sequence[Row]) -> dict[Hashable, tuple[float, dict[Hashable, float]]]:
+    """For each prediction: the rows, and the labelled rows of each gold label."""
+    found: dict[Hashable, tuple[float, dict[Hashable, float]]] = {}
+    for gold, pred, n in rows:
+        if n == 0 or pred is None or (isinstance(pred, tuple) and None in pred):
+            continue
+        size, of_gold = found.get(pred, (0, {}))
+        if gold is not None:
+            of_gold = {**of_gold, gold: of_gold.get(gold, 0) + n}
+        found[pred] = size + n, of_gold
+    return found
+
+
+def labelled(rows: Sequence[Row]) -> float:
+    return sum(sum(of_gold.values()) for _, of_gold in strata(rows).values())
+
+
+def shares(rows: Sequence[Row]) -> dict[tuple[Hashable, Hashable], float] | None:
+    """p_ij = w_j q_ij; None if a prediction has no labelled row, or there are no rows."""
+    found = strata(rows)
+    total = sum(size for size, _ in found.values())
+    p = {}
+    for pred, (size, of_gold) in found.items():
+        if not of_gold:
+            return None
+        for gold, n in of_gold.items():
+            p[gold, pred] = size / total * (n / sum(of_gold.values()))
+    return p or None
+
+
+def _matrix(p, labels) -> np.ndarray:
+    matrix = np.zeros((len(labels), len(labels)), dtype=complex)
+    for (gold, pred), share in p.items():
+        matrix[labels.index(gold), labels.index(pred)] += share
+    return matrix
+
+
+def mcc(p: np.ndarray) -> complex:
+    t, q, c = p.sum(1), p.sum(0), np.trace(p)
+    s = p.sum()
+    return (c * s - t @ q) / np.sqrt((s**2 - q @ q) * (s**2 - t @ t))
+
+
+def accuracy(p: np.ndarray) -> complex:
+    return np.trace(p) / p.sum()
+
+
+def kappa(p: np.ndarray) -> complex:
+    chance = p.sum(1) @ p.sum(0) / p.sum() ** 2
+    return (accuracy(p) - chance) / (1 - chance)
+
+
+def f1_macro(p: np.ndarray) -> complex:
+    both = p.sum(1) + p.sum(0)
+    return np.mean(2 * np.diag(p)[both != 0] / both[both != 0])
+
+
+def precision(p: np.ndarray, place: int) -> complex:
+    return p[place, place] / p[:, place].sum()
+
+
+def recall(p: np.ndarray, place: int) -> complex:
+    return p[place, place] / p[place].sum()
+
+
+SCORES: dict[str, Callable[[np.ndarray], complex]] = {
+    "mcc": mcc,
+    "accuracy": accuracy,
+    "kappa": kappa,
+    "f1_macro": f1_macro,
+}
+
+
+def score_of(name: str, labels: Sequence[Hashable], positive: Hashable) -> Callable:
+    """A score by name, as a function of a matrix of these labels."""
+    of_class = {"tpr": recall, "ppv": precision}
+    if name in of_class:
+        return lambda p: of_class[name](p, labels.index(positive))
+    return SCORES[name]
+
+
+def labels_of(p) -> list[Hashable]:
+    preds = [one for _, pred in p for one in (pred if isinstance(pred, tuple) else (pred,))]
+    return sorted({*(gold for gold, _ in p), *preds})
+
+
+def of_model(p, place: int | None):
+    """The shares of one of two models."""
+    if place is None:
+        return p
+    found: dict = {}
+    for (gold, pred), share in p.items():
+        found[gold, pred[place]] = found.get((gold, pred[place]), 0) + share
+    return found
+
+
+def score(rows: Sequence[Row], name: str, positive=None, place: int | None = None) -> float | None:
+    """The score of p; NaN if it is 0/0."""
+    p = shares(rows)
+    if p is None:
+        return None
+    p = of_model(p, place)
+    labels = labels_of(p)
+    with np.errstate(all="ignore"):
+        return float(score_of(name, labels, positive)(_matrix(p, labels)).real)
+
+
+def influences(p, name: str, positive=None) -> dict[tuple[Hashable, Hashable], float]:
+    """The derivative of the score by each share, less the mean of the derivatives."""
+    labels = labels_of(p)
+    of = score_of(name, labels, positive)
+    slopes = {}
+    with np.errstate(all="ignore"):
+        for gold, pred in p:
+            moved = _matrix(p, labels)
+            moved[labels.index(gold), labels.index(pred)] += _STEP * 1j
+            slopes[gold, pred] = float(of(moved).imag) / _STEP
+    mean = sum(p[pair] * slope for pair, slope in slopes.items())
+    return {pair: slope - mean for pair, slope in slopes.items()}
+
+
+def variance(rows: Sequence[Row], phi) -> float:
+    """Of two phases: Σ w_j m_j² / N + Σ w_j² s_j² / n_j. `phi` has the influence of each pair."""
+    found = strata(rows)
+    total = sum(size for size, _ in found.values())
+    added = 0.0
+    for pred, (size, of_gold) in found.items():
+        w, n = size / total, sum(of_gold.values())
+        mean = sum(m / n * phi[gold, pred] for gold, m in of_gold.items())
+        spread = sum(m / n * (phi[gold, pred] - mean) ** 2 for gold, m in of_gold.items())
+        added += w * mean**2 / total + w**2 * spread / n
+    return added
+
+
+def standard_error(rows: Sequence[Row], name: str, positive=None) -> float:
+    return math.sqrt(variance(rows, influences(shares(rows), name, positive)))
+
+
+def error_of_difference(rows: Sequence[Row], name: str, positive=None) -> float:
+    """The standard error of the score of the second model, less that of the first."""
+    p = shares(rows)
+    a, b = (influences(of_model(p, place), name, positive) for place in (0, 1))
+    phi = {(gold, pred): b[gold, pred[1]] - a[gold, pred[0]] for gold, pred in p}
+    return math.sqrt(variance(rows, phi))
