@@ -142,6 +142,20 @@ def by(
         where all rows have the same influence: "roc_auc" of constant scores, or a loss that is
         equal in all rows.
 
+    Labels for some rows:
+        With `nulls="reweight"`, a row with a prediction and no gold label is represented by the
+        labelled rows of its slice with the same prediction (Begg and Greenes 1983). Of N rows, N_j
+        have the prediction j, and n_j of these a label, the share q_ij of them i. The score is the
+        metric of the shares N_j/N · q_ij. So counts such as "tp" are estimates, and Float64. `n`
+        counts the labelled rows, and `n_null` all others. Rows without a prediction are left out.
+        If a prediction of a slice has no labelled row, all its metrics are null. A total is
+        reweighted as one slice, so it is not the sum of its parts.
+
+        With m_j and s_j², the mean and the variance of φ over the labelled rows predicted j, the
+        variance is Σ w_j m_j² / N + Σ w_j² s_j² / n_j, where w_j = N_j/N. For m of "score", the
+        table in which each predicted class has a hit and a miss more counts for all metrics: a hit
+        and a miss of the labelled rows, which stand for many.
+
     Sets and windows:
         Rows are counted once, and the counting streams.
 
@@ -167,12 +181,12 @@ def by(
             date or time.
         TypeError: A bootstrap of a LazyFrame.
         ValueError: An option has an unknown value; `method` without `ci`; a bootstrap of weighted
-            rows; invalid sets of keys or windows; an unknown metric; a metric that needs a
-            positive label, and the log has none; a metric of scores, and the log has no score;
-            metrics of labels and of scores together, if `nulls` is "label" or there is not one
-            score for each prediction; an interval of a metric without a derivative, such as a
-            median (the message shows the bootstrap); an interval of a lazy log with
-            `portable=True` (ask the counts for it).
+            rows; a bootstrap or a metric of scores with `nulls="reweight"`; invalid sets of keys or
+            windows; an unknown metric; a metric that needs a positive label, and the log has none;
+            a metric of scores, and the log has no score; metrics of labels and of scores together,
+            if `nulls` is "label" or there is not one score for each prediction; an interval of a
+            metric without a derivative, such as a median (the message shows the bootstrap); an
+            interval of a lazy log with `portable=True` (ask the counts for it).
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
             or infinite; a score is not between 0 and 1, for metrics of probabilities such as
             "brier"; a gold label has no score, if there is a score per class; or the weights of a
@@ -197,6 +211,8 @@ def by(
         E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, Comparing the areas under two or more
         correlated receiver operating characteristic curves: a nonparametric approach, Biometrics
         44 (1988) 837-845.
+        C. B. Begg and R. A. Greenes, Assessment of diagnostic tests when disease verification is
+        subject to selection bias, Biometrics 39 (1983) 207-215.
         J. A. Hanley and B. J. McNeil, The meaning and use of the area under a receiver operating
         characteristic (ROC) curve, Radiology 143 (1982) 29-36.
 

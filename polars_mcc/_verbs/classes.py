@@ -42,7 +42,8 @@ def classes(
 
         - the keys, `model` if the log has several models, and `label`;
         - `support`, `predicted`, `hits` (Int64; Float64 for float weights): how often the
-          label is gold, is predicted, and is both (true positives);
+          label is gold, is predicted, and is both (true positives). With `nulls="reweight"` they
+          are estimates for all rows with a prediction, and Float64;
         - `precision` = hits / predicted; `recall` = hits / support; `specificity` = true
           negatives / rows with another gold label; `f1` = 2 hits / (support + predicted); `mcc`,
           the binary MCC of this label against all others (Matthews 1975); `informedness` =
@@ -54,7 +55,8 @@ def classes(
         - `n_clusters` (Int64), if the log has clusters and `ci` is given; `n` and `n_null`: the
           rows of the slice that are scored, and that are not.
 
-        A slice without scored rows has no classes; `by` shows it.
+        A slice without scored rows has no classes; `by` shows it. Neither has a slice with
+        `nulls="reweight"` if one of its predictions has no labelled row.
 
     The errors of `by` are raised.
 

@@ -66,7 +66,7 @@ def confusion(
 
     Raises:
         ValueError: The labels of a LazyFrame are not known; `top` is not a positive integer, or is
-            given with `labels`.
+            given with `labels`; the log has `nulls="reweight"`.
         polars.exceptions.DuplicateError: Two columns would have the same name.
         polars.exceptions.InvalidOperationError: On `collect`: a label occurs that is not
             in `labels`.

@@ -104,7 +104,8 @@ def contrast(
         ValueError: There are no keys; a key is also in `within`; `to` is an unknown word, does not
             name exactly the keys, or has a value that a key cannot have; an option has an unknown
             value; the log has clusters, or sample weights if `to` is "expected", which has no
-            ratio; the metric has no derivative.
+            ratio; `to` is "expected" or "total", and the log has `nulls="reweight"`; the metric has
+            no derivative.
         polars.exceptions.InvalidOperationError: On `collect`: the log has no row of the slice `to`.
 
     The errors of `by` are raised too.

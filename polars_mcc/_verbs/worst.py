@@ -171,7 +171,7 @@ def worst(
     Raises:
         ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or
             `top` is too small; an option has an unknown value; the metric is a count, is of pairs,
-            or has no derivative.
+            or has no derivative; the log has `nulls="reweight"`.
 
     The errors of `by` are raised too.
 

@@ -42,9 +42,10 @@ def log_of(seed: int, labels: list, rows: int = 400) -> pl.DataFrame:
         sides[name] = [labels[i] if rng.random() < 0.97 else None for i in side]
     rates = dict(zip(labels, rng.uniform(0.3, 1, k), strict=True))
     comes = [rng.random() < rates.get(pred, 0.5) for pred in sides["pred"]]
+    gold = [labels[i] if is_here else None for i, is_here in zip(truth, comes, strict=True)]
     return pl.DataFrame(
         {
-            "gold": [labels[i] if is_here else None for i, is_here in zip(truth, comes, strict=True)],
+            "gold": gold,
             "complete": [labels[i] for i in truth],
             **sides,
             "a": rng.choice(["x", "y", None], rows).tolist(),
@@ -151,8 +152,8 @@ def test_with_all_labels_it_is_drop(kind, classes, weight):
         assert_frame_equal(found.select(counted), expected.select(counted), rel_tol=1e-7)
 
 
-@in_turn(**{"kind, classes": KINDS[:5]}, keys=[[], ["b"]], seed=[6, 7], metric=["mcc", "tpr"])
-def test_scores_of_classes(kind, classes, keys, seed, metric):
+@in_turn(**{"kind, classes": KINDS[:5]}, keys=[[], ["b"]], seed=[6, 7])
+def test_scores_of_classes(kind, classes, keys, seed):
     labels = labels_of(kind, classes)
     frame = log_of(seed, labels)
     plain = frame.mcc(nulls="reweight").classes(*keys)
@@ -166,10 +167,6 @@ def test_scores_of_classes(kind, classes, keys, seed, metric):
         assert answer["predicted"] == pytest.approx(oracle.strata(rows)[label][0])
         of_gold = sum(share for (gold, _), share in oracle.shares(rows).items() if gold == label)
         assert answer["support"] == pytest.approx(size * of_gold)
-        against = [
-            (None if gold is None else gold == label, None if pred is None else pred == label, n)
-            for gold, pred, n in rows
-        ]
         for name, of in (("recall", "tpr"), ("precision", "ppv")):
             assert_is(answer[name], oracle.score(rows, of, label))
             assert_is(answer[f"{name}_se"], oracle.standard_error(rows, of, label), 1e-6)
@@ -179,7 +176,6 @@ def test_scores_of_classes(kind, classes, keys, seed, metric):
         for name, of in (("recall", "tpr"), ("precision", "ppv"), ("mcc", "phi")):
             for end in ("", "_low", "_high", "_se"):
                 assert answer[f"{name}{end}"] == pytest.approx(one[f"{of}{end}"], rel=1e-6)
-        assert len(against) == len(rows)
 
 
 @in_turn(
@@ -188,9 +184,7 @@ def test_scores_of_classes(kind, classes, keys, seed, metric):
     keys=[[], ["b"]],
     metric=["mcc", "accuracy", "f1_macro", "tpr"],
 )
-def test_two_models_are_compared_in_strata_of_both_predictions(
-    kind, classes, weight, keys, metric
-):
+def test_two_models_are_compared_in_strata_of_both_predictions(kind, classes, weight, keys, metric):
     labels = labels_of(kind, classes)
     frame, positive = log_of(8, labels, 1500), labels[1]
     log = frame.mcc(pred=TWO_MODELS, weight=weight, nulls="reweight", positive=positive)
@@ -231,9 +225,7 @@ def test_a_slice_and_its_reference_are_reweighted_apart(weight, to, metric, run)
 def test_periods_are_reweighted_apart(run):
     frame = log_of(10, labels_of("text", 3), 1000)
     is_old = pl.col("is_old")
-    answers = run(
-        frame, lambda f: f.mcc(nulls="reweight").drift("b", before=is_old, after=~is_old)
-    )
+    answers = run(frame, lambda f: f.mcc(nulls="reweight").drift("b", before=is_old, after=~is_old))
     for answer in answers.to_dicts():
         here = frame.filter(b=answer["b"])
         before, after = (rows_of(here.filter(side), None) for side in (is_old, ~is_old))
