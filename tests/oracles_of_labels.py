@@ -159,3 +159,72 @@ def error_of_difference(rows: Sequence[Row], name: str, positive=None) -> float:
     a, b = (influences(of_model(p, place), name, positive) for place in (0, 1))
     phi = {(gold, pred): b[gold, pred[1]] - a[gold, pred[0]] for gold, pred in p}
     return math.sqrt(variance(rows, phi))
+
+
+RANGES = {"mcc": (-1, 1), "kappa": (-1, 1)}
+GIVEN = {"tpr": "gold", "ppv": "pred"}
+
+
+def smoothed_tables(rows: Sequence[Row], labels: Sequence[Hashable]) -> dict[str, np.ndarray]:
+    """The rows of each pair, if each gold class, or each prediction, has a hit and a miss more.
+
+    The rows with a prediction stay as many. So do the rows with a gold label.
+    """
+    k, found = len(labels), strata(rows)
+    by_pred, counted = np.zeros((k, k)), np.zeros((k, k))
+    pseudo = np.full((k, k), 1 / (k - 1))
+    np.fill_diagonal(pseudo, 1)
+    for pred, (size, of_gold) in found.items():
+        column, own = labels.index(pred), sum(of_gold.values())
+        for gold, n in of_gold.items():
+            by_pred[labels.index(gold), column] = n
+            counted[labels.index(gold), column] = n * size / own
+        by_pred[:, column] = (by_pred[:, column] + pseudo[:, column]) * size / (own + 2)
+    by_gold = np.zeros((k, k))
+    per_label = rows_per_label(rows, labels)
+    for place, line in enumerate(counted):
+        if line.sum():
+            as_good = line.sum() ** 2 / (line @ per_label)  # Kish
+            kept = as_good / (as_good + 2)
+            by_gold[place] = line * kept + pseudo[place] * line.sum() * (1 - kept) / 2
+    return {"gold": by_gold, "pred": by_pred}
+
+
+def rows_per_label(rows: Sequence[Row], labels: Sequence[Hashable]) -> np.ndarray:
+    """N_j / n_j; for a label that is never predicted, what a labelled row stands for on average."""
+    found = {
+        pred: (size, size / sum(of_gold.values())) for pred, (size, of_gold) in strata(rows).items()
+    }
+    sizes, ratios = np.array([*found.values()]).T
+    return np.array([found.get(label, (0, sizes @ ratios / sizes.sum()))[1] for label in labels])
+
+
+def score_interval(rows: Sequence[Row], name: str, z: float, positive=None) -> tuple[float, float]:
+    """Wilson's interval of m rows; m is the smallest that the smoothed tables give."""
+    p = shares(rows)
+    labels, (low, high) = labels_of(p), RANGES.get(name, (0, 1))
+    of, ratios = score_of(name, labels, positive), rows_per_label(rows, labels)
+    asked = [GIVEN[name]] if name in GIVEN else ["gold", "pred"]
+    if ratios.max() > 1 and "pred" not in asked:
+        asked.append("pred")
+    tables, ms = smoothed_tables(rows, labels), []
+    for table in (tables[side] for side in asked):
+        total, q = table.sum(), table / table.sum()
+        phi = np.zeros(q.shape)
+        for place in np.ndindex(q.shape):
+            moved = q.astype(complex)
+            moved[place] += _STEP * 1j
+            phi[place] = float(of(moved).imag) / _STEP
+        phi -= (q * phi).sum()
+        added = (q * phi**2).sum() / total
+        for column, ratio in enumerate(ratios):
+            if w := q[:, column].sum():
+                share = q[:, column] / w
+                spread = share @ phi[:, column] ** 2 - (share @ phi[:, column]) ** 2
+                added += w * (ratio - 1) * spread / total
+        v = (float(of(q).real) - low) / (high - low)
+        ms.append(v * (1 - v) * (high - low) ** 2 / added)
+    v, width = (score(rows, name, positive) - low) / (high - low), z * z / min(ms)
+    middle, reach = v + width / 2, math.sqrt(width * v * (1 - v) + width**2 / 4)
+    ends = ((middle + side * reach) / (1 + width) for side in (-1, 1))
+    return tuple(low + (high - low) * end for end in ends)

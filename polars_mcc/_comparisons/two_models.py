@@ -50,7 +50,7 @@ def of_models(
     moved = phi[cells.pair[order]] - phi[pair_of_row[cells.row[order] - counts.height]]
     with np.errstate(all="ignore"):
         variance = draws.products(moved, moved) / draws.size / draws.size
-        correlation = _correlation(a, b, variance, draws.effective, asked)
+        correlation = _correlation(a, b, variance, draws.observed, asked)
         se = np.where(variance * draws.effective > NOTHING, np.sqrt(variance), np.nan)
     df = None if draws.n_clusters is None else draws.n_clusters - 1
     change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)

@@ -6,6 +6,7 @@ The oracle computes shares, influences and variances in loops over rows.
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import oracles_of_labels as oracle
@@ -25,6 +26,7 @@ CLASS_NAMES = {
 }
 METRICS = ["mcc", "accuracy", "kappa", "f1_macro", "tpr", "ppv"]
 TWO_MODELS = ["pred", "other"]
+Z = NormalDist().inv_cdf(0.975)
 
 
 def labels_of(kind: str, classes: int) -> list:
@@ -114,6 +116,24 @@ def test_scores_and_errors_are_those_of_the_formulas(kind, classes, weight, keys
                 assert_is(answer[f"{name}_se"], oracle.standard_error(rows, name, positive), 1e-6)
                 assert answer[f"{name}_low"] < answer[name] < answer[f"{name}_high"]
     assert n_errors > 0
+
+
+@in_turn(**{"kind, classes": KINDS}, weight=[None, "n"], seed=[21, 22], errs=[True, False])
+def test_intervals_are_wilsons_of_two_smoothed_tables(kind, classes, weight, seed, errs):
+    """Also in slices without errors, and where all rows have a label."""
+    labels = labels_of(kind, classes)
+    frame, positive = log_of(seed, labels), labels[1]
+    pred = "pred" if errs else pl.coalesce("gold", "pred")
+    gold = pl.when(pl.col("b") == 0).then("gold").otherwise("complete")
+    frame = frame.with_columns(pred).with_columns(gold)
+    log = PredictionLog(frame, nulls="reweight", positive=positive, weight=weight)
+    for answer in log.by("a", "b", metrics=METRICS, ci=0.95).to_dicts():
+        rows = rows_of(in_slice(frame, answer, ["a", "b"]), weight)
+        if {gold for gold, _ in oracle.shares(rows)} == {pred for _, pred in oracle.shares(rows)}:
+            for name in METRICS:
+                expected = oracle.score_interval(rows, name, Z, positive)
+                found = answer[f"{name}_low"], answer[f"{name}_high"]
+                assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("keys", [rollup("a", "b"), cube("a", "b")])
