@@ -7,7 +7,6 @@ rows give the variance, without a sum over classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from polars_mcc._intervals.influence_of_rows import (
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
-from polars_mcc._intervals.reweighting import ClassGaps, have_gaps
+from polars_mcc._intervals.reweighting import have_gaps
 from polars_mcc._intervals.smoothed_tables import (
     BY_PRED,
     OBSERVED,
@@ -78,7 +77,11 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         by_class = _ByClass.of(draws, placed.gold[pair], placed.pred[pair], len(arrays.t))
         gaps = has_gaps = None
         if arrays.per_label is not None:
-            gaps = _gaps(rows, arrays.per_label, tables)
+            of_tables = (
+                _Gaps.of(rows, arrays.per_label, *table, is_by_pred=place == BY_PRED)
+                for place, table in enumerate(tables)
+            )
+            gaps = _Gaps(*map(np.stack, zip(*of_tables, strict=True)))
             has_gaps = rows.spread(have_gaps(rows, arrays.per_label))
         seen: dict[str, Between] = {}
         if log.zero_division == 0:
@@ -95,7 +98,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
                 + tn * mean**2
             )
             if gaps is not None:
-                phi_phi += (gold**2 * gaps.others + (gold + both) ** 2 * gaps.own) / s
+                phi_phi += (gold**2 * gaps.missed + (gold + both) ** 2 * gaps.hit) / s
             smoothed, phi_phi = tables_that_tell(
                 phi_phi, CLASS_GIVEN.get(name), has_gaps, is_pooled=False
             )
@@ -116,16 +119,45 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     return answer.with_columns(*sampling.columns(), *answers)
 
 
-def _gaps(
-    rows: Segments, per_label: Floats, tables: Sequence[tuple[ClassTable, Counted]]
-) -> ClassGaps:
-    """What rows without a label add, at each table: arrays (tables, classes)."""
-    of_tables = []
-    for place, (table, pairs) in enumerate(tables):
-        _, u, v = pseudo_rows(table, is_by_pred=place == BY_PRED)
-        counts = per_label, table.p, table.c, pairs.n, pairs.gold, pairs.pred
-        of_tables.append(ClassGaps.of(rows, *counts, (u, v)))
-    return ClassGaps(*map(np.stack, zip(*of_tables, strict=True)))
+class _Gaps(NamedTuple):
+    """What rows without a label add to n times the mean of φ² of each class: (classes,).
+
+    Of the rows with the prediction j, those with the gold label k have another influence φ on the
+    score of the class k than all others. Their share is q_kj. So the variance of φ is
+    q_kj (1 - q_kj) times the square of this difference (see `reweighting`).
+    """
+
+    hit: Floats
+    """N_k (f_k - 1) q_kk (1 - q_kk)."""
+    missed: Floats
+    """Σ_j N_j (f_j - 1) q_kj (1 - q_kj), over all other predictions j."""
+
+    @classmethod
+    def of(
+        cls,
+        rows: Segments,
+        per_label: Floats,
+        table: ClassTable,
+        pairs: Counted,
+        *,
+        is_by_pred: bool,
+    ) -> _Gaps:
+        """From the counts of classes and pairs at one table."""
+        gaps = np.where(table.p > 0, per_label - 1, 0.0)
+        p = np.where(table.p > 0, table.p, 1.0)
+
+        def added(n: Floats, pred: Ints) -> Floats:
+            return gaps[pred] * n * (1 - n / p[pred])
+
+        # Each pair of two classes has pseudo-rows, u_k v_j of them, also if it does not occur.
+        _, u, v = pseudo_rows(table, is_by_pred=is_by_pred)
+        first, second = (rows.spread(rows.sum(x)) - x for x in (gaps * v, gaps * v**2 / p))
+        of_pseudo_rows = u * first - u**2 * second
+        is_miss = pairs.gold != pairs.pred
+        gold, pred, n = (array[is_miss] for array in (pairs.gold, pairs.pred, pairs.n))
+        more = u[gold] * v[pred]
+        of_misses = added_up(added(n + more, pred) - added(more, pred), gold, len(p))
+        return cls(added(table.c, np.arange(len(p))), of_pseudo_rows + of_misses)
 
 
 class _ByClass(NamedTuple):

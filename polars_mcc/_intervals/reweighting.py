@@ -52,7 +52,7 @@ class Moments(NamedTuple):
     def of(
         cls, n: Floats, phi: Floats, pred: Ints, number: int, more: Moments | None = None
     ) -> Moments:
-        """Add up pairs, and `more` rows. A prediction of -1 is a class that the slice has not."""
+        """Add up pairs, and `more` rows. Slices do not have the class -1."""
         known = pred >= 0
         n, phi, pred = n[known], phi[known], pred[known]
         moments = cls(*(added_up(x, pred, number) for x in (n, n * phi, n * phi**2)))
@@ -66,50 +66,6 @@ class Moments(NamedTuple):
         """N_j (f_j - 1) s_j²: (classes,)."""
         variance = self.squares / self.n - (self.total / self.n) ** 2
         return np.where(self.n > 0, self.n * (per_label - 1) * np.clip(variance, 0, None), 0.0)
-
-
-class ClassGaps(NamedTuple):
-    """What rows without a label add to n times the mean of φ², for each class against the rest.
-
-    With the prediction j, φ of a class k takes two values: of the gold label k, and of the others.
-    So s_j² is q (1 - q) times the square of their difference, with q the share of the gold label.
-    """
-
-    own: Floats
-    """N_k (f_k - 1) q_kk (1 - q_kk): (classes,)."""
-    others: Floats
-    """The sum of N_j (f_j - 1) q_kj (1 - q_kj) over all other predictions j of the slice."""
-
-    @classmethod
-    def of(  # noqa: PLR0917 - arrays of classes and pairs
-        cls,
-        rows: Segments,
-        per_label: Floats,
-        p: Floats,
-        hits: Floats,
-        n: Floats,
-        gold: Ints,
-        pred: Ints,
-        spread: tuple[Floats, Floats],
-    ) -> ClassGaps:
-        """From the predictions and hits of classes, and from the rows of pairs.
-
-        `spread` has two numbers of each class. Besides its rows, the pair (k, j) has a row with
-        the weight of the first number of k, times the second number of j.
-        """
-        u, v = spread
-        gaps = np.where(p > 0, per_label - 1, 0.0)
-        p = np.where(p > 0, p, 1.0)
-
-        def added(pred: Ints, n: Floats) -> Floats:
-            return gaps[pred] * n * (1 - n / p[pred])
-
-        misses = gold != pred
-        gold, pred, n = gold[misses], pred[misses], n[misses]
-        more = u[gold] * v[pred]
-        seen = added_up(added(pred, n + more) - added(pred, more), gold, len(p))
-        first, second = (rows.spread(rows.sum(x)) - x for x in (gaps * v, gaps * v**2 / p))
-        return cls(added(np.arange(len(p)), hits), seen + u * first - u**2 * second)
 
 
 def have_gaps(rows: Segments, per_label: Floats) -> Flags:
