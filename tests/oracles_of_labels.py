@@ -168,20 +168,23 @@ GIVEN = {"tpr": "gold", "ppv": "pred"}
 def smoothed_tables(rows: Sequence[Row], labels: Sequence[Hashable]) -> dict[str, np.ndarray]:
     """The rows of each pair, if each gold class, or each prediction, has a hit and a miss more.
 
-    The rows with a prediction stay as many. So do the rows with a gold label.
+    If some rows have no label, a prediction has a miss of each other gold label more. The rows with
+    a prediction stay as many. So do the rows with a gold label.
     """
     k, found = len(labels), strata(rows)
     by_pred, counted = np.zeros((k, k)), np.zeros((k, k))
     pseudo = np.full((k, k), 1 / (k - 1))
     np.fill_diagonal(pseudo, 1)
+    per_label = rows_per_label(rows, labels)
+    of_preds = np.ones((k, k)) if per_label.max() > 1 else pseudo
     for pred, (size, of_gold) in found.items():
         column, own = labels.index(pred), sum(of_gold.values())
         for gold, n in of_gold.items():
             by_pred[labels.index(gold), column] = n
             counted[labels.index(gold), column] = n * size / own
-        by_pred[:, column] = (by_pred[:, column] + pseudo[:, column]) * size / (own + 2)
+        more = of_preds[:, column]
+        by_pred[:, column] = (by_pred[:, column] + more) * size / (own + more.sum())
     by_gold = np.zeros((k, k))
-    per_label = rows_per_label(rows, labels)
     for place, line in enumerate(counted):
         if line.sum():
             as_good = line.sum() ** 2 / (line @ per_label)  # Kish

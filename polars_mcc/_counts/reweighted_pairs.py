@@ -51,5 +51,4 @@ def reweighted(log: SlicedLog, pairs: pl.LazyFrame) -> tuple[SlicedLog, pl.LazyF
         n_null=pl.col("n_null") + pl.when(is_labelled).then(0).otherwise(n),
     ).drop(_ALL, _OWN, _RATIO)
     of_floats = numbers(pl.Float64())
-    own = replace(log, nulls="drop", numbers=of_floats, labelled_numbers=log.numbers)
-    return own, counted
+    return replace(log, nulls="drop", numbers=of_floats, labelled_numbers=log.numbers), counted

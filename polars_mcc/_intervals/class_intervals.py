@@ -22,7 +22,6 @@ from polars_mcc._intervals.influence_of_rows import (
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
-from polars_mcc._intervals.reweighting import have_gaps
 from polars_mcc._intervals.smoothed_tables import (
     BY_PRED,
     OBSERVED,
@@ -75,14 +74,14 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         names = ("support", "predicted", "hits", "fn", "fp", "tn")
         t, p, c, fn, fp, tn = (col(name).value / s for name in names)
         by_class = _ByClass.of(draws, placed.gold[pair], placed.pred[pair], len(arrays.t))
-        gaps = has_gaps = None
+        gaps = None
+        has_gaps = None if arrays.has_gaps is None else arrays.has_gaps[rows.of_row]
         if arrays.per_label is not None:
             of_tables = (
                 _Gaps.of(rows, arrays.per_label, *table, is_by_pred=place == BY_PRED)
                 for place, table in enumerate(tables)
             )
             gaps = _Gaps(*map(np.stack, zip(*of_tables, strict=True)))
-            has_gaps = rows.spread(have_gaps(rows, arrays.per_label))
         seen: dict[str, Between] = {}
         if log.zero_division == 0:
             seen = of_each_class(arrays, draws, placed.gold[pair], ci=options.ci)

@@ -8,7 +8,7 @@ by slice and label, so sums of floats are equal in each run.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -213,6 +213,11 @@ class Classes:
         """How many other classes the slice of each class has: (classes,)."""
         return self.rows.spread(self.rows.lengths.astype(float)) - 1
 
+    @cached_property
+    def has_gaps(self) -> Flags | None:
+        """Whether some rows of a slice have no label: (slices,); None: no row stands for others."""
+        return None if self.per_label is None else np.asarray(self.rows.max(self.per_label) > 1)
+
     def part(self, first: int, last: int, of_class: slice) -> Classes:
         """The same for some slices, whose classes are these."""
         starts = self.rows.starts[first:last] - of_class.start
@@ -228,7 +233,8 @@ class Classes:
         """Some classes, which belong to other slices."""
         arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
         per_label = None if self.per_label is None else self.per_label[of_class]
-        return Classes(self.every, rows, *(array[of_class] for array in arrays), per_label)
+        counts = (array[of_class] for array in arrays)
+        return replace(Classes(self.every, rows, *counts), per_label=per_label)
 
     @property
     def labels(self) -> pl.DataFrame:

@@ -22,7 +22,7 @@ import polars as pl
 
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted
-from polars_mcc._intervals.reweighting import Moments, have_gaps
+from polars_mcc._intervals.reweighting import Moments
 from polars_mcc._intervals.smoothed_tables import (
     BY_GOLD,
     BY_PRED,
@@ -142,7 +142,6 @@ def _of_some(
     margins = [col("support"), col("predicted"), col("hits")]
     rows, s = classes.rows, classes.rows.spread(classes.s)
     shares = [margin.value / s for margin in margins]
-    has_gaps = None if classes.per_label is None else have_gaps(rows, classes.per_label)
     influences = {}
     for metric in metrics:
         score = differentiated(metric, terms)
@@ -175,7 +174,7 @@ def _of_some(
         smoothed, squared = [OBSERVED], np.stack(phi_phi)
         if len(tables) > 1:
             smoothed, squared = tables_that_tell(
-                squared, metric.given, has_gaps, is_pooled=len(tables) > POOLED
+                squared, metric.given, classes.has_gaps, is_pooled=len(tables) > POOLED
             )
         ends, value = ends_of(metric, terms), score.of_slices().value
         influences[metric.name] = Influence.of(value, ends, squared, smoothed, phi)
@@ -244,12 +243,12 @@ def _pseudo_rows(
 ) -> tuple[Moments, Floats]:
     """The pseudo-rows of a table by their prediction; and Σ φ² of those beyond, (slices,).
 
-    A class has a pseudo-hit and a pseudo-miss, and the miss is spread over the m other classes. So
-    with weights w, Σ φ² is
+    A class has a pseudo-hit and pseudo-misses, which are spread over the m other classes. So with a
+    hit of the weight w and misses of the weight v, Σ φ² is
 
-        Σ_i w_i (gold_i + pred_i + both_i)² + Σ_i w_i/m Σ_{j≠i} (gold_i + pred_j)².
+        Σ_i w_i (gold_i + pred_i + both_i)² + Σ_i v_i/m Σ_{j≠i} (gold_i + pred_j)².
 
-    In the table by prediction, w_i/m is of the prediction j. If a slice does not have all m
+    In the table by prediction, v_i/m is of the prediction j. If a slice does not have all m
     classes, a part of a miss is beyond: it has another label, or another prediction.
     """
     w, u, v = pseudo_rows(table, is_by_pred=is_by_pred)
@@ -257,7 +256,8 @@ def _pseudo_rows(
     hit = gold + pred + both
     misses = Moments(v * n, v * (total + pred * n), v * (squares + 2 * pred * total + pred**2 * n))
     moments = misses.with_rows(Moments(w, w * hit, w * hit**2))
-    rest, own = w - u * v * (rows.spread(rows.lengths) - 1), pred if is_by_pred else gold
+    rest = w * table.n_misses - u * v * (rows.spread(rows.lengths) - 1)
+    own = pred if is_by_pred else gold
     beyond = Moments(rest, rest * own, rest * own**2)
     if is_by_pred:
         return moments.with_rows(beyond), np.zeros(len(rows.starts))
@@ -265,9 +265,15 @@ def _pseudo_rows(
 
 
 def influences_on_pairs(
-    pairs: Counted, labels: pl.DataFrame, metrics: Sequence[Metric], classes: Classes
+    pairs: Counted,
+    labels: pl.DataFrame,
+    metrics: Sequence[Metric],
+    classes: Classes | None = None,
 ) -> dict[str, Influence]:
-    """The influences of rows on metrics of pairs, at the observed table alone."""
+    """The influences of rows on metrics of pairs, at the observed table alone.
+
+    `classes` say what labelled rows stand for; None: they stand for themselves.
+    """
     col, terms = columns_of_pairs(pairs, labels)
     influences = {}
     for metric in metrics:
@@ -278,7 +284,7 @@ def influences_on_pairs(
         mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * gradient)
         phi = gradient - pairs.rows.spread(mean)
         squares = pairs.rows.sum(pairs.n * phi**2)
-        if classes.per_label is not None:
+        if classes is not None and classes.per_label is not None:
             moments = Moments.of(pairs.n, phi, pairs.pred, classes.rows.size)
             squares += classes.rows.sum(moments.added_squares(classes.per_label))
         phi_phi = squares / s

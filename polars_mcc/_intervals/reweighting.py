@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
+from polars_mcc._metrics.slice_sums import Floats, Ints, Segments, added_up
 
 
 def added_products(n: Floats, squares: Floats, strata: Ints, a: Floats, b: Floats) -> Floats:
@@ -66,8 +66,3 @@ class Moments(NamedTuple):
         """N_j (f_j - 1) s_j²: (classes,)."""
         variance = self.squares / self.n - (self.total / self.n) ** 2
         return np.where(self.n > 0, self.n * (per_label - 1) * np.clip(variance, 0, None), 0.0)
-
-
-def have_gaps(rows: Segments, per_label: Floats) -> Flags:
-    """Whether some rows of a slice have no label: (slices,)."""
-    return np.asarray(rows.max(per_label) > 1)

@@ -153,8 +153,8 @@ def by(
 
         With m_j and s_j², the mean and the variance of φ over the labelled rows predicted j, the
         variance is Σ w_j m_j² / N + Σ w_j² s_j² / n_j, where w_j = N_j/N. For m of "score", the
-        table in which each predicted class has a hit and a miss more counts for all metrics: a hit
-        and a miss of the labelled rows, which stand for many.
+        labelled rows of each predicted class have a hit and a miss of each other class more, and
+        this table counts for all metrics.
 
     Sets and windows:
         Rows are counted once, and the counting streams.
