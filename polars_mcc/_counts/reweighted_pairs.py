@@ -52,3 +52,26 @@ def reweighted(log: SlicedLog, pairs: pl.LazyFrame) -> tuple[SlicedLog, pl.LazyF
     ).drop(_ALL, _OWN, _RATIO)
     of_floats = numbers(pl.Float64())
     return replace(log, nulls="drop", numbers=of_floats, labelled_numbers=log.numbers), counted
+
+
+def with_pseudo_rows(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """Two labelled rows more where two models differ and rows have no label: each is right in one.
+
+    The labelled rows of both predictions still stand for as many rows, each for N_j / n_j.
+    """
+    stratum = [*log.slice, "baseline", "pred"]
+    n, squares, own = pl.col("n"), pl.col("squares"), pl.col(_OWN)
+    of_stratum = pairs.with_columns(
+        pl.col(LABELLED).sum().over(stratum).cast(pl.Float64).alias(_OWN),
+        (squares.sum() / n.sum()).over(stratum).fill_nan(1.0).alias(_RATIO),
+    )
+    has_gap = (pl.col("baseline") != pl.col("pred")) & (pl.col(_RATIO) > 1)
+    kept = pl.when(has_gap).then(own / (own + 2)).otherwise(1.0)
+    rows = of_stratum.with_columns(n=n * kept, squares=squares * kept)
+    each = (
+        of_stratum.filter(has_gap)
+        .unique(stratum)
+        .with_columns(n=pl.col(_RATIO) * own / (own + 2), n_null=pl.lit(0).cast(log.numbers.wide))
+    )
+    sides = (each.with_columns(gold=side, squares=n * pl.col(_RATIO)) for side in stratum[-2:])
+    return pl.concat([rows, *sides], how="vertical_relaxed").drop(_OWN, _RATIO)

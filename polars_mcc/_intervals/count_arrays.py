@@ -323,12 +323,10 @@ class Draws:
         with np.errstate(all="ignore"):
             return self.size / self.products(alike, alike) * self.size
 
-    @cached_property
-    def observed(self) -> Floats:
-        """The same of the labelled rows, if these stand for others."""
-        if self.strata is None:
-            return self.effective
-        return self.with_rows(np.ones(len(self.n), bool))
+    @property
+    def with_all_labels(self) -> Draws:
+        """The same draws, if the rows that labelled rows stand for had these labels."""
+        return self if self.strata is None else replace(self, squares=self.n, strata=None)
 
     def products(self, a: Floats, b: Floats) -> Floats:
         """Sum products of two numbers of cells over the draws of each slice: (slices,).
