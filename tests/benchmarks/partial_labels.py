@@ -14,7 +14,11 @@ first class has half of the rows, each other half of the rest, or all have as ma
 way round. As many rows are drawn as give, on average, so many labelled rows of each prediction and
 of each gold class.
 
-In the third table, whether a label comes depends on the label: no weight repairs that.
+The third table has the intervals of differences whose true value is 0. Two slices have the same
+shares and other chances of a label. Of two models, the second copies most predictions of the first,
+and the likelier label of both predictions comes.
+
+In the last table, whether a label comes depends on the label: no weight repairs that.
 """
 
 from __future__ import annotations
@@ -35,17 +39,28 @@ THREE = np.array([[0.45, 0.03, 0.02], [0.04, 0.26, 0.03], [0.02, 0.03, 0.12]])
 FOUND = (0.7, 0.9, 0.97)
 SHARES = ("halves", "equal")
 ORDERS = ("rare ones more", "rare ones less")
+COPIED = 0.8
 
 
-def counts_of(samples: np.ndarray, comes: np.ndarray, rng: np.random.Generator) -> pl.DataFrame:
+def counts_of(
+    samples: np.ndarray, comes: np.ndarray, rng: np.random.Generator, *preds: str
+) -> pl.DataFrame:
     """Samples of tables as one counts table; rows without a label have no gold label."""
+    names = ("sample", "gold", *(preds or ("pred",)))
     seen = rng.binomial(samples, np.broadcast_to(comes, samples.shape))
-    missing = (samples - seen).sum(1)
-    sample, gold, pred = np.nonzero(seen)
-    labelled = {"sample": sample, "gold": gold, "pred": pred, "n": seen[sample, gold, pred]}
-    sample, pred = np.nonzero(missing)
-    unlabelled = {"sample": sample, "pred": pred, "n": missing[sample, pred]}
-    return pl.concat([pl.DataFrame(labelled), pl.DataFrame(unlabelled)], how="diagonal")
+    labelled, missing = np.nonzero(seen), np.nonzero((samples - seen).sum(1))
+    counts = [
+        pl.DataFrame(dict(zip(names, labelled, strict=True)) | {"n": seen[labelled]}),
+        pl.DataFrame(
+            dict(zip((names[0], *names[2:]), missing, strict=True))
+            | {"n": (samples - seen).sum(1)[missing]}
+        ),
+    ]
+    return pl.concat(counts, how="diagonal")
+
+
+def draws_of(shares: np.ndarray, rows: int, samples: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.multinomial(rows, shares.ravel(), size=samples).reshape(-1, *shares.shape)
 
 
 def truth_of(shares: np.ndarray) -> dict[str, float]:
@@ -65,7 +80,7 @@ def coverage(
     `comes` is the probability of a label, by prediction, or by gold label and prediction.
     """
     rng = np.random.default_rng([seed, rows, len(shares)])
-    drawn = rng.multinomial(rows, shares.ravel(), size=samples).reshape(-1, *shares.shape)
+    drawn = draws_of(shares, rows, samples, rng)
     log = counts_of(drawn, comes, rng).mcc(weight="n", positive=len(shares) - 1)
     truth, covers = truth_of(shares), {}
     for nulls in ("drop", "reweight"):
@@ -135,10 +150,51 @@ def print_least(samples: int, classes_of: Sequence[int], fewest: Sequence[int]) 
         print_row(classes, labelled, *cells(least))
 
 
+def of_two_models(shares: np.ndarray) -> np.ndarray:
+    """The shares of rows, gold by the predictions of two models: the second copies the first."""
+    given = shares / shares.sum(1, keepdims=True)
+    both = given[:, :, None] * given[:, None, :] * (1 - COPIED)
+    both += COPIED * given[:, :, None] * np.eye(len(shares))
+    return shares.sum(1)[:, None, None] * both
+
+
+def holds_zero(found: pl.DataFrame) -> float:
+    holds = (pl.col("diff_low") <= 0) & (pl.col("diff_high") >= 0)
+    return found.drop_nulls("diff_low").select(holds.mean()).item()
+
+
+def print_differences(samples: int) -> None:
+    """The coverage of 0 by the interval of a difference."""
+    names = ("mcc", "accuracy", "f1_macro", "tpr")
+    print_head(["what is compared", "classes", "labels come", "rows"], names)
+    rows, rng = 2000, np.random.default_rng(2)
+    settings_of = [(FRAUD, (0.3, 1.0), (0.1, 0.9)), (THREE, (0.9, 0.5, 0.2), (0.2, 0.5, 0.9))]
+    for shares, *both in settings_of:
+        options = {"weight": "n", "nulls": "reweight", "positive": len(shares) - 1}
+        drawn = [draws_of(shares, rows, samples, rng) for _ in both]
+        slices = pl.concat(
+            counts_of(draws, np.array(comes), rng).with_columns(half=pl.lit(half))
+            for half, (draws, comes) in enumerate(zip(drawn, both, strict=True))
+        ).mcc(**options)
+        covers = {
+            name: holds_zero(slices.contrast("half", within="sample", to="each", metric=name))
+            for name in names
+        }
+        labels = "; ".join(map(percent, both))
+        print_row("two slices", len(shares), labels, rows, *cells(covers, names))
+        comes = np.maximum.outer(both[0], both[0])
+        drawn_models = draws_of(of_two_models(shares), rows, samples, rng)
+        models = counts_of(drawn_models, comes, rng, "old", "new").mcc(
+            pred=["old", "new"], **options
+        )
+        covers = {name: holds_zero(models.compare("sample", metric=name)) for name in names}
+        print_row("two models", len(shares), percent(both[0]), rows, *cells(covers, names))
+
+
 def print_wrong(samples: int, rows_of: Sequence[int]) -> None:
     """Fraud is confirmed at once, and a row that is well has its label after months."""
     print_head(["labels come, of fraud", "of the others", "rows"], [*METRICS])
-    for rows, late in itertools.product(rows_of, (0.3, 0.7)):
+    for rows, late in itertools.product(rows_of, (0.1, 0.3)):
         comes = np.array([[late, late], [1.0, 1.0]])
         covers = coverage(FRAUD, comes, rows, samples)
         print_row("100%", f"{late:.0%}", rows, *cells(covers["reweight"]))
@@ -152,6 +208,8 @@ def main() -> None:
     print_named(args.samples, rows_of)
     print()
     print_least(args.samples, (2,) if args.short else (2, 3, 4, 5), (30, 100, 300))
+    print()
+    print_differences(args.samples)
     print()
     print_wrong(args.samples, rows_of)
 
