@@ -38,7 +38,9 @@ def compare(
 
     With `nulls="reweight"`, labelled rows stand for the rows of their slice with the same
     predictions of both models. So the scores may differ from those of `by`, where only one
-    prediction must be the same.
+    prediction must be the same. They are null if two predictions occur together without a labelled
+    row. The interval is that of all rows with a label, wider by the variance that the rows without
+    one add.
 
     To compare models of two logs, join the logs on a row id. To compare from counts, count with
     the predictions of a as a key: `frame.mcc(pred="b").counts(*keys, "a")`.
