@@ -12,6 +12,7 @@ from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import LABELLED, SlicedLog
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES
 
 
 def measure_pairs(
@@ -45,7 +46,8 @@ def with_sizes(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl
     """
     if not log.is_reweighted:
         return classes
-    return log.beside(classes.drop("n", "n_null"), _of_labelled(log, pairs, [], None))
+    scores = ("label", *(name for name in CLASS_DTYPES if name != "n"))
+    return log.beside(classes.select(*log.slice, *scores), _of_labelled(log, pairs, [], None))
 
 
 def _of_labelled(
