@@ -231,3 +231,31 @@ def score_interval(rows: Sequence[Row], name: str, z: float, positive=None) -> t
     middle, reach = v + width / 2, math.sqrt(width * v * (1 - v) + width**2 / 4)
     ends = ((middle + side * reach) / (1 + width) for side in (-1, 1))
     return tuple(low + (high - low) * end for end in ends)
+
+
+def added_variance(rows: Sequence[Row], name: str, positive=None) -> float:
+    """What rows without a label add to the variance of the difference of two models.
+
+    Σ w_j (f_j - 1) s_j² / N: the larger of two. One has two labelled rows more of each pair of
+    different predictions that lacks labels, each right in one model.
+    """
+    found, added = strata(rows), []
+    total = sum(size for size, _ in found.values())
+    for more in (0, 1):
+        q = {}
+        for pred, (size, of_gold) in found.items():
+            own = dict(of_gold)
+            if pred[0] != pred[1] and sum(own.values()) < size:
+                for gold in pred:
+                    own[gold] = own.get(gold, 0) + more
+            q[pred] = {gold: n / sum(own.values()) for gold, n in own.items()}
+        p = {(i, j): found[j][0] / total * share for j, of in q.items() for i, share in of.items()}
+        a, b = (influences(of_model(p, place), name, positive) for place in (0, 1))
+        spread = 0.0
+        for pred, (size, of_gold) in found.items():
+            phi = {gold: b[gold, pred[1]] - a[gold, pred[0]] for gold in q[pred]}
+            mean = sum(q[pred][gold] * phi[gold] for gold in phi)
+            s2 = sum(q[pred][gold] * (phi[gold] - mean) ** 2 for gold in phi)
+            spread += size / total * (size / sum(of_gold.values()) - 1) * s2 / total
+        added.append(spread)
+    return max(added)

@@ -220,6 +220,29 @@ def test_two_models_are_compared_in_strata_of_both_predictions(kind, classes, we
         assert answer["diff_low"] < b - a < answer["diff_high"]
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("metric", ["mcc", "accuracy", "tpr"])
+@pytest.mark.parametrize("rows", [300, 3000])
+def test_the_interval_of_two_models_is_that_of_all_labels_and_more(classes, metric, rows):
+    labels = labels_of("text", classes)
+    frame = log_of(15, labels, rows)
+    options = {"pred": TWO_MODELS, "positive": labels[1]}
+    found = frame.mcc(nulls="reweight", **options).compare(metric=metric).row(0, named=True)
+    counted = rows_of(frame, None, models=True)
+    weighed = [
+        (gold, *preds, n * size / sum(of_gold.values()))
+        for preds, (size, of_gold) in oracle.strata(counted).items()
+        for gold, n in of_gold.items()
+    ]
+    complete = pl.DataFrame(weighed, schema=["gold", *TWO_MODELS, "n"], orient="row")
+    of_all = complete.mcc(weight="n", **options).compare(metric=metric).row(0, named=True)
+    diff, reach = found["diff"], Z**2 * oracle.added_variance(counted, metric, labels[1])
+    assert reach > 0
+    for end in ("diff_low", "diff_high"):
+        expected = math.sqrt((of_all[end] - of_all["diff"]) ** 2 + reach)
+        assert abs(found[end] - diff) == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("weight", [None, "n"])
 @pytest.mark.parametrize("to", ["rest", "best", "each", {"b": 1}])
 @pytest.mark.parametrize("metric", ["mcc", "accuracy"])
