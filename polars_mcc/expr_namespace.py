@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import Nulls, check_choice, check_number
+from polars_mcc._base.allowed_values import NullsOfRows, check_choice, check_number
 from polars_mcc._base.unstable_polars import of_dtypes
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._metrics.mcc_expression import Score
@@ -27,7 +27,7 @@ class ExprMcc:
         *,
         weight: IntoColumn | None = None,
         labels: Sequence[object] | None = None,
-        nulls: Nulls = defaults.NULLS,
+        nulls: NullsOfRows = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
     ) -> pl.Expr:
         """Aggregate the rows of the context to their R_K.
@@ -79,7 +79,7 @@ class ExprMcc:
             │ 2   ┆ 1   ┆ 0.0 │
             └─────┴─────┴─────┘
         """
-        check_choice("nulls", nulls, Nulls)
+        _check_nulls(nulls)
         check_number("zero_division", zero_division)
         labels = None if labels is None else list(labels)
         if labels == []:
@@ -87,6 +87,17 @@ class ExprMcc:
             raise ValueError(msg)
         inputs = [self._pred, as_expr(gold), *([] if weight is None else [as_expr(weight)])]
         return of_dtypes(inputs, Score(labels, nulls, zero_division))
+
+
+def _check_nulls(nulls: str) -> None:
+    """Raise a ValueError unless rows alone say what a null label means."""
+    if nulls == "reweight":
+        msg = (
+            "nulls='reweight' needs the counts of slices, which an expression or a Series has not: "
+            "use frame.mcc(nulls='reweight').by(...)"
+        )
+        raise ValueError(msg)
+    check_choice("nulls", nulls, NullsOfRows)
 
 
 class SeriesMcc:
@@ -101,7 +112,7 @@ class SeriesMcc:
         gold: pl.Series,
         *,
         weight: pl.Series | None = None,
-        nulls: Nulls = defaults.NULLS,
+        nulls: NullsOfRows = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
     ) -> float | None:
         """Compute the R_K of these predictions; None if no row is scored.
@@ -122,6 +133,7 @@ class SeriesMcc:
             >>> round(polars_mcc.SeriesMcc(pred).score(gold), 3)  # pred.mcc.score(gold)
             -0.167
         """
+        _check_nulls(nulls)
         columns = {"gold": gold, "pred": self._pred}
         if weight is not None:
             columns["weight"] = weight

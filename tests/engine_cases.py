@@ -63,6 +63,7 @@ CALLS = {
     "by": lambda f: Log(f).by("country", "device"),
     "by a date": lambda f: Log(f).by(pl.col("day").alias("date")),
     "null as a label": lambda f: Log(f, nulls="label").by("country"),
+    "labels for some rows": lambda f: Log(f, nulls="reweight").by("country", ci=0.9),
     "integers": lambda f: ask(f, "by", "country", **BOTH),
     "floats": lambda f: Log(f, gold="real", pred="real", zero_division=None).by("real"),
     "Booleans": lambda f: Log(f, gold="early", pred="late").by("is_gold"),

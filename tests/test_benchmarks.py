@@ -23,6 +23,7 @@ from benchmarks import (
     figures,
     interval_coverage,
     measuring,
+    partial_labels,
     planted_slices,
     promises,
     quick,
@@ -206,6 +207,24 @@ def test_few_differences_prints_a_table(monkeypatch, capsys):
     assert header.startswith("| rows that differ | settings | compare |")
     assert len(rows) == 3
     assert all(int(row.split(" | ")[1]) > 0 for row in rows)
+
+
+def test_labels_for_some_rows_print_tables(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["partial_labels.py", "--samples", "20"])
+    monkeypatch.setattr(partial_labels, "FOUND", (0.9,))
+    partial_labels.main()
+    tables = capsys.readouterr().out.split("\n\n")
+    assert [len(table.strip().splitlines()) - 2 for table in tables] == [8, 12, 4, 4]
+
+
+def test_reweighted_labels_cover_and_labelled_rows_alone_do_not():
+    comes = np.array([0.3, 1.0])
+    covers = partial_labels.coverage(partial_labels.FRAUD, comes, 3000, 1000)
+    assert covers["drop"]["accuracy"] < 0.05
+    assert min(covers["reweight"].values()) > 0.92
+    late = np.array([[0.1, 0.1], [1.0, 1.0]])  # It depends on the label.
+    wrong = partial_labels.coverage(partial_labels.FRAUD, late, 3000, 300)["reweight"]
+    assert max(wrong[name] for name in ("accuracy", "tpr", "ppv")) < 0.05
 
 
 def test_coverage_of_a_difference():

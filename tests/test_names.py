@@ -87,6 +87,7 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     "by, resampled": lambda asked: asked.users.by(
         asked.one, ci=0.9, method=polars_mcc.Bootstrap(replicates=20, seed=1)
     ),
+    "by, labels for some": lambda asked: asked.models(nulls="reweight").by(*asked.keys, ci=0.9),
     "by, pairs": lambda asked: asked.log.by(*asked.keys, metrics=["chi2", "mcc"]),
     "score": lambda asked: asked.weighed.score(ci=0.9),
     "compare": lambda asked: asked.users.compare(each(*asked.keys), baseline=asked.other),
@@ -114,6 +115,8 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     ),
     "counts": lambda asked: asked.weighed.counts(*asked.keys, asked.day),
     "classes": lambda asked: asked.users.classes(*asked.keys, ci=0.9),
+    "classes, labels for some": lambda asked: asked.models(nulls="reweight").classes(*asked.keys),
+    "compare, labels for some": lambda asked: asked.models(nulls="reweight").compare(*asked.keys),
     "confusion": lambda asked: asked.log.confusion(*asked.keys),
     "confusion, long": lambda asked: asked.weighed.confusion(*asked.keys, long=True),
     "confusion, top": lambda asked: asked.models.confusion(*asked.keys, top=2),

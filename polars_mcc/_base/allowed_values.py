@@ -8,7 +8,8 @@ from typing import Any, Literal, NoReturn, TypeAlias, get_args
 from polars_mcc._base import defaults
 from polars_mcc._base.message_parts import option, said
 
-Nulls: TypeAlias = Literal["drop", "label"]
+Nulls: TypeAlias = Literal["drop", "label", "reweight"]
+NullsOfRows: TypeAlias = Literal["drop", "label"]  # without counts of slices
 Role: TypeAlias = Literal["pred", "score"]  # what a metric scores: predicted labels, or scores
 Method: TypeAlias = Literal["score", "fisher", "wald"]
 Correction: TypeAlias = Literal["bh", "by", "holm", "bonferroni"]

@@ -56,6 +56,7 @@ def difference(
     se: Floats | None = None,
     correlation: Floats | float = 0.0,
     df: Ints | None = None,
+    added: Floats | float = 0.0,
 ) -> Difference:
     """The difference b - a, its interval and its p-value, from both intervals (Zou 2007).
 
@@ -63,10 +64,11 @@ def difference(
     both scores; without it, they share no rows. If both intervals are Wald's, the interval of the
     difference is Wald's; else it is not symmetric. The p-value uses the variance on the side of 0.
     So it is below 1 - ci exactly if the interval does not hold 0. `df` are the degrees of freedom
-    of Student's t, with clusters.
+    of Student's t, with clusters. `added` is a variance of the difference that is in neither score.
     """
     with np.errstate(all="ignore"):
-        down, up = reaches(a, b, correlation)
+        reach = critical(ci, df) * np.sqrt(added)
+        down, up = (np.hypot(end, reach) for end in reaches(a, b, correlation))
         if se is None:
             se = np.sqrt(a.se**2 + b.se**2)
         return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)

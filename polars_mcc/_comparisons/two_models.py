@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import Side, difference
+from polars_mcc._counts.reweighted_pairs import reweighted, with_pseudo_rows
 from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals.count_arrays import Draws
 from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal_critical
 from polars_mcc._intervals.interval_options import IntervalOptions
@@ -18,10 +23,59 @@ from polars_mcc._metrics.slice_sums import Floats
 _IS_B = "of:pred"  # no metric has this name
 
 
+class _Both(NamedTuple):
+    """Both models of each slice: their scores, and how rows move the difference b minus a."""
+
+    scores_a: pl.DataFrame
+    scores_b: pl.DataFrame
+    a: Side
+    b: Side
+    draws: Draws
+    variance: Floats
+    """The variance of the difference."""
+    added: Floats
+    """The part of it that rows without a label add, if labelled rows stand for others."""
+
+
 def of_models(
     log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, correction: Correction
 ) -> pl.DataFrame:
-    """Both scores of each slice, and their difference: b minus a."""
+    """Both scores of each slice, and their difference: b minus a.
+
+    If labelled rows stand for others, the interval is that of all rows with their labels, wider by
+    the variance that rows without a label add.
+    """
+    [metric] = asked.metrics
+    own, pairs = reweighted(log, counts.lazy())
+    rows = pairs.collect()
+    found = both = _both(own, rows, asked)
+    added = found.added
+    if own.is_reweighted:
+        both = _both(replace(own, labelled_numbers=None), rows, asked)
+        # Few labelled rows on which the models differ hide how much they vary.
+        smoothed = with_pseudo_rows(own, pairs).collect()
+        added = np.fmax(added, _both(own, smoothed, asked).added)
+    effective, n_clusters = both.draws.effective, both.draws.n_clusters
+    with np.errstate(all="ignore"):
+        correlation = _correlation(both.a, both.b, both.variance, effective, asked)
+        se = np.where(found.variance * effective > NOTHING, np.sqrt(found.variance), np.nan)
+    change = difference(
+        both.a,
+        both.b,
+        asked.ci,
+        se=se,
+        correlation=correlation,
+        df=None if n_clusters is None else n_clusters - 1,
+        added=added,
+    )
+    scores = found.scores_b.with_columns(
+        pl.Series("score_a", found.scores_a[metric.name]), pl.col(metric.name).alias("score_b")
+    )
+    return with_adjusted(change.beside(scores), correction)
+
+
+def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both:
+    """The scores of both models, and the variance of their difference."""
     [metric] = asked.metrics
     if log.nulls == "drop":  # A row without a label of one model is scored for neither.
         has_both = pl.all_horizontal(pl.col("baseline", "pred").is_not_null())
@@ -47,14 +101,8 @@ def of_models(
     moved = phi[cells.pair[order]] - phi[pair_of_row[cells.row[order] - counts.height]]
     with np.errstate(all="ignore"):
         variance = draws.products(moved, moved) / draws.size / draws.size
-        correlation = _correlation(a, b, variance, draws.effective, asked)
-        se = np.where(variance * draws.effective > NOTHING, np.sqrt(variance), np.nan)
-    df = None if draws.n_clusters is None else draws.n_clusters - 1
-    change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
-    scores = scores_b.with_columns(
-        pl.Series("score_a", scores_a[metric.name]), pl.col(metric.name).alias("score_b")
-    )
-    return with_adjusted(change.beside(scores), correction)
+        complete = draws.with_all_labels.products(moved, moved) / draws.size / draws.size
+    return _Both(scores_a, scores_b, a, b, draws, variance, variance - complete)
 
 
 def _correlation(

@@ -13,7 +13,7 @@ import polars as pl
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.exact_sums import weight_failures
 from polars_mcc._counts.multilabel_counts import in_order
-from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
+from polars_mcc._counts.sliced_log import KEY, LABELLED, SET, SlicedLog
 from polars_mcc._keys.any_key import KeySet
 
 OF_COUNTS = {"model", "gold", "pred", "n"}
@@ -62,6 +62,8 @@ def weight_total(log: SlicedLog) -> pl.Expr:
 
 def count_columns(log: SlicedLog) -> list[str]:
     """The columns of pairs that can be summed."""
+    if log.is_reweighted:
+        return ["n", "n_null", "squares", LABELLED]
     return ["n", "n_null", *([] if log.is_frequency else ["squares"])]
 
 

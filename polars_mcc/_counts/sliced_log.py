@@ -37,6 +37,8 @@ OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, 
 KEY = "key:"
 PRED = "pred:"
 MODEL = "model:"
+LABELLED, STRATUM = "of:labels", "of:stratum"
+"""The extra columns of pairs in which labelled rows stand for others: see `reweighted`."""
 
 
 def unscored_columns(*, waiting: bool) -> tuple[str, ...]:
@@ -84,6 +86,13 @@ class Weights:
     is_frequency: bool
     weight_sums: tuple[str, ...] = ()
     """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
+    labelled_numbers: Numbers | None = None
+    """If labelled rows stand for others: the arithmetic of their own number."""
+
+    @property
+    def is_reweighted(self) -> bool:
+        """Whether labelled rows stand for others in the pairs."""
+        return self.labelled_numbers is not None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,12 @@ class Described(Generic[FrameT]):
                 use the differences between clusters, not between rows.
             nulls: What to do with a null label. "drop": the row is not scored, and is counted in
                 `n_null`. "label": null is a class of its own, so an abstention is an error. Metrics
-                of scores always drop it.
+                of scores always drop it. "reweight": the labelled rows of a slice stand for its
+                rows with the same prediction and no gold label, if labels came for some rows only.
+                The scores are then of all rows with a prediction. They are right only if, among
+                the rows of a slice with one prediction, whether a label comes does not depend on
+                the label. `by`, `score`, `classes`, `check`, `compare`, `contrast` and `drift` take
+                it: see *Labels for some rows* of `by`.
             zero_division: The score of a slice with one gold class or one predicted class, where
                 R_K is 0/0: 0.0, NaN, or None for null. So are precision and F1 at 0/0; fdr and for
                 are 1 minus it. Rates of gold rows, such as "tpr" and "fpr", are null without them,
@@ -140,7 +145,8 @@ class Described(Generic[FrameT]):
             polars.exceptions.InvalidOperationError: An id has two labels.
             ValueError: An option has an unknown value; both `weight` and `sample_weight` are given;
                 a score per class has not one column for each of two labels or more; an option needs
-                another that is not given; or `nulls="label"` with `outcomes`.
+                another that is not given; `nulls="label"` with `outcomes`; or `nulls="reweight"`
+                with clusters, sample weights or lists of labels.
             TypeError: `frame` is no frame; a column of another engine is an expression; `outcomes`
                 is of another engine than `frame`; or `min_age` of a frame of another engine.
 

@@ -145,9 +145,11 @@ class Roles:
             "weight": self.weight is not None and self.is_frequency,
             "sample_weight": not self.is_frequency,
             "nulls": self.nulls == "label",
+            "reweight": self.nulls == "reweight",
         }
-        for name in options:
-            if is_given[name]:
+        for given in options:
+            if is_given[given]:
+                name = "nulls" if given == "reweight" else given
                 what = option(name, self.nulls) if name == "nulls" else name
                 call = verb if verb.endswith(")") else f"{verb}(...)"
                 default = GivenRoles._field_defaults[name]
@@ -234,7 +236,23 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     )
     if not isinstance(source, Frame):
         source.check(columns)
+    if roles.nulls == "reweight":
+        _check_reweighting(roles)
     return roles
+
+
+def _check_reweighting(roles: Roles) -> None:
+    """Raise a ValueError if labelled rows cannot stand for the rows without a label."""
+    reasons = {
+        "cluster": ("it assumes that rows are independent", roles.cluster is not None),
+        "sample_weight": ("it counts rows", not roles.is_frequency),
+        "lists of labels": ("a prediction must be one label", roles.is_multilabel),
+    }
+    for what, (reason, is_given) in reasons.items():
+        if is_given:
+            policy = option("nulls", roles.nulls)
+            msg = said(policy, f" does not support {what}: {reason}; leave one of them out")
+            raise ValueError(msg)
 
 
 def _label_dtype(source: Frame | Engine, sides: Iterable[NamedColumns]) -> pl.DataType:

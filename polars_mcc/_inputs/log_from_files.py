@@ -59,7 +59,10 @@ class LogOptions:
             differences between clusters, not between rows.
         nulls: What to do with a null label. "drop": the row is not scored, and is counted in
             `n_null`. "label": null is a class of its own, so an abstention is an error. Metrics of
-            scores always drop it.
+            scores always drop it. "reweight": the labelled rows of a slice stand for its rows with
+            the same prediction and no gold label, if labels came for some rows only. The scores are
+            right only if, among the rows of a slice with one prediction, whether a label comes does
+            not depend on the label. by, score, classes, check, compare, contrast and drift take it.
         zero_division: The score of a slice with one gold class or one predicted class, where R_K is
             0/0: 0.0, NaN, or none for null. So are precision and F1 at 0/0; fdr and for are 1 minus
             it. Rates of gold rows, such as "tpr" and "fpr", are null without them, and so is

@@ -13,19 +13,25 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._intervals.count_arrays import Classes, CountedCells, Draws
+from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws
 from polars_mcc._intervals.influence_of_rows import (
     Influence,
     columns_of_classes,
-    smoothed_tables,
+    tables_that_tell,
 )
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
-from polars_mcc._intervals.smoothed_tables import OBSERVED, tables_of
+from polars_mcc._intervals.smoothed_tables import (
+    BY_PRED,
+    OBSERVED,
+    ClassTable,
+    pseudo_rows,
+    tables_of,
+)
 from polars_mcc._metrics.derivatives import Column
 from polars_mcc._metrics.one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
-from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
+from polars_mcc._metrics.slice_sums import Floats, Ints, Segments, added_up
 
 
 class _Gradient(NamedTuple):
@@ -47,7 +53,10 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     """
     slices = counts.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
     cells = CountedCells.of(log, counts, slices)
-    arrays, placed = Classes.of(cells.pairs, cells.labels, np.zeros(len(cells.labels)))
+    is_positive = np.zeros(len(cells.labels))
+    arrays, placed = Classes.of(
+        cells.pairs, cells.labels, is_positive, is_reweighted=log.is_reweighted
+    )
     draws, order = cells.draws(slices.height, placed.slices[cells.pair])
     pair = cells.pair[order]
     rows = arrays.rows
@@ -65,6 +74,14 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         names = ("support", "predicted", "hits", "fn", "fp", "tn")
         t, p, c, fn, fp, tn = (col(name).value / s for name in names)
         by_class = _ByClass.of(draws, placed.gold[pair], placed.pred[pair], len(arrays.t))
+        gaps = None
+        has_gaps = None if arrays.has_gaps is None else arrays.has_gaps[rows.of_row]
+        if arrays.per_label is not None:
+            of_tables = (
+                _Gaps.of(rows, arrays.per_label, *table, is_by_pred=place == BY_PRED)
+                for place, table in enumerate(tables)
+            )
+            gaps = _Gaps(*map(np.stack, zip(*of_tables, strict=True)))
         seen: dict[str, Between] = {}
         if log.zero_division == 0:
             seen = of_each_class(arrays, draws, placed.gold[pair], ci=options.ci)
@@ -79,7 +96,11 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
                 + fp * (pred - mean) ** 2
                 + tn * mean**2
             )
-            smoothed = smoothed_tables(CLASS_GIVEN.get(name), is_pooled=False)
+            if gaps is not None:
+                phi_phi += (gold**2 * gaps.missed + (gold + both) ** 2 * gaps.hit) / s
+            smoothed, phi_phi = tables_that_tell(
+                phi_phi, CLASS_GIVEN.get(name), has_gaps, is_pooled=False
+            )
             facts = Influence.of(score.value, CLASS_RANGES[name], phi_phi, smoothed)
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
@@ -95,6 +116,47 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     keys = slices[rows.of_row].select(log.slice) if log.slice else pl.DataFrame()
     answer = pl.concat([keys, arrays.labels], how="horizontal")
     return answer.with_columns(*sampling.columns(), *answers)
+
+
+class _Gaps(NamedTuple):
+    """What rows without a label add to n times the mean of φ² of each class: (classes,).
+
+    Of the rows with the prediction j, those with the gold label k have another influence φ on the
+    score of the class k than all others. Their share is q_kj. So the variance of φ is
+    q_kj (1 - q_kj) times the square of this difference (see `reweighting`).
+    """
+
+    hit: Floats
+    """N_k (f_k - 1) q_kk (1 - q_kk)."""
+    missed: Floats
+    """Σ_j N_j (f_j - 1) q_kj (1 - q_kj), over all other predictions j."""
+
+    @classmethod
+    def of(
+        cls,
+        rows: Segments,
+        per_label: Floats,
+        table: ClassTable,
+        pairs: Counted,
+        *,
+        is_by_pred: bool,
+    ) -> _Gaps:
+        """From the counts of classes and pairs at one table."""
+        gaps = np.where(table.p > 0, per_label - 1, 0.0)
+        p = np.where(table.p > 0, table.p, 1.0)
+
+        def added(n: Floats, pred: Ints) -> Floats:
+            return gaps[pred] * n * (1 - n / p[pred])
+
+        # Each pair of two classes has pseudo-rows, u_k v_j of them, also if it does not occur.
+        _, u, v = pseudo_rows(table, is_by_pred=is_by_pred)
+        first, second = (rows.spread(rows.sum(x)) - x for x in (gaps * v, gaps * v**2 / p))
+        of_pseudo_rows = u * first - u**2 * second
+        is_miss = pairs.gold != pairs.pred
+        gold, pred, n = (array[is_miss] for array in (pairs.gold, pairs.pred, pairs.n))
+        more = u[gold] * v[pred]
+        of_misses = added_up(added(n + more, pred) - added(more, pred), gold, len(p))
+        return cls(added(table.c, np.arange(len(p))), of_pseudo_rows + of_misses)
 
 
 class _ByClass(NamedTuple):

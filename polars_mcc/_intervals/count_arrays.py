@@ -8,7 +8,7 @@ by slice and label, so sums of floats are equal in each run.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.class_counts import is_scored
-from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._counts.sliced_log import STRATUM, SlicedLog
+from polars_mcc._intervals.reweighting import added_products, rows_per_label
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, places_in
 
 
@@ -24,7 +25,8 @@ class Counted(NamedTuple):
     """Counted pairs of so many slices, sorted by slice, gold and pred: arrays (pairs,).
 
     `gold` and `pred` are the codes of labels, or the places of classes: then -1 is a class that the
-    slice does not have. `squares` are the sums of squared sample weights; without such weights, n.
+    slice does not have. `squares` are the sums of squared sample weights, or of the squared numbers
+    of rows that labelled rows stand for (see `reweighting`); without both, n.
     """
 
     number: int
@@ -79,6 +81,8 @@ class CountedCells(NamedTuple):
     n: Floats
     squares: Floats
     cluster: Ints | None
+    stratum: Ints | None
+    """The stratum of each cell, if labelled rows stand for others."""
 
     @classmethod
     def of(cls, log: SlicedLog, counts: pl.DataFrame, slices: pl.DataFrame) -> CountedCells:
@@ -92,20 +96,26 @@ class CountedCells(NamedTuple):
         if log.has_clusters:
             is_new = pl.col("cluster").ne_missing(pl.col("cluster").shift())
             rows = rows.sort("cluster").with_columns(cluster=is_new.cum_sum().cast(pl.Int64))
+        more = ["cluster"] if log.has_clusters else []
+        if log.is_reweighted:
+            more = ["stratum"]
+            rows = rows.with_columns(stratum=pl.struct("number", STRATUM).rank("dense") - 1)
         is_positive, dtype = rows["gold"], log.label_dtype
         if log.is_of_scores:
             is_positive, dtype = is_positive.cast(pl.Int8), log.pred_dtype
         labels, gold, pred = labels_and_codes(is_positive.cast(dtype), rows["pred"].cast(dtype))
-        names = ("row", "number", *(["cluster"] if log.has_clusters else []))
-        row, number, *cluster = (rows[name].cast(pl.Int64).to_numpy() for name in names)
+        units = ("row", "number", *more)
+        row, number, *unit = (rows[name].cast(pl.Int64).to_numpy() for name in units)
         n = rows["n"].to_numpy()
-        squares = n if log.is_frequency else rows["squares"].to_numpy()
-        order = np.lexsort([row, pred, gold, *cluster, number])
-        arrays = (array[order] for array in (number, gold, pred, n, squares, row, *cluster))
-        number, gold, pred, n, squares, row, *cluster = arrays
+        are_counts = log.is_frequency and not log.is_reweighted
+        squares = n if are_counts else rows["squares"].to_numpy()
+        order = np.lexsort([row, pred, gold, *unit, number])
+        arrays = (array[order] for array in (number, gold, pred, n, squares, row, *unit))
+        number, gold, pred, n, squares, row, *unit = arrays
         pairs, pair = Counted.of_rows(slices.height, number, gold, pred, n, squares)
         n, squares = (x.astype(np.float64) for x in (n, squares))
-        return cls(labels, pairs, pair, row, n, squares, cluster[0] if cluster else None)
+        of_cells = {"cluster": None, "stratum": None, **dict(zip(more, unit, strict=True))}
+        return cls(labels, pairs, pair, row, n, squares, **of_cells)
 
     def draws(self, number: int, slices: Ints) -> tuple[Draws, Ints]:
         """The draws of slices, and the place of each of their cells in this object.
@@ -117,7 +127,8 @@ class CountedCells(NamedTuple):
         order = order[slices[order] >= 0]
         slices, n, squares = slices[order], self.n[order], self.squares[order]
         if self.cluster is None:
-            return Draws(number, slices, n, squares, None), order
+            strata = None if self.stratum is None else self.stratum[order]
+            return Draws(number, slices, n, squares, None, strata), order
         is_new = np.diff(np.stack([slices, self.cluster[order]]), prepend=-1).any(axis=0)
         return Draws(number, slices, n, n, np.flatnonzero(is_new)), order
 
@@ -137,7 +148,8 @@ class Classes:
 
     `codes` are places in `every`, all labels of the log, sorted. `t` counts the gold rows of a
     class, `p` the predicted rows, `c` the hits; `fn`, `fp` and `tn` are the misses of the class,
-    the false alarms, and all other rows. `is_positive` is 1 for the positive class.
+    the false alarms, and all other rows. `is_positive` is 1 for the positive class. `per_label` is
+    how many rows a labelled row predicted as the class stands for; None: no row stands for others.
     """
 
     every: pl.Series
@@ -150,12 +162,20 @@ class Classes:
     fp: Floats
     tn: Floats
     is_positive: Floats
+    per_label: Floats | None = None
 
     @classmethod
-    def of(cls, pairs: Counted, labels: pl.Series, is_positive: Floats) -> tuple[Classes, Counted]:
+    def of(
+        cls,
+        pairs: Counted,
+        labels: pl.Series,
+        is_positive: Floats,
+        *,
+        is_reweighted: bool = False,
+    ) -> tuple[Classes, Counted]:
         """The classes of coded pairs; and the pairs with places of classes, in floats.
 
-        `is_positive` is of labels.
+        `is_positive` is of labels. `is_reweighted`: labelled rows stand for others.
         """
         k = max(len(labels), 1)
         sides = [pairs.slices.astype(np.int64) * k + codes for codes in (pairs.gold, pairs.pred)]
@@ -177,9 +197,11 @@ class Classes:
         neither = s - added_up(n, gold, number) - added_up(n * ~is_hit, pred, number)
         tn = np.ldexp(neither.astype(np.float64), unit[ids // k])
         rows = Segments.of(ids // k, pairs.number)
-        classes = cls(labels, rows, ids % k, t, p, c, fn, fp, tn, is_positive[ids % k])
-        weights = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
-        return classes, Counted(pairs.number, pairs.slices, gold, pred, *weights)
+        n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
+        per_label = rows_per_label(n, squares, pred, rows) if is_reweighted else None
+        counts = t, p, c, fn, fp, tn, is_positive[ids % k], per_label
+        placed = Counted(pairs.number, pairs.slices, gold, pred, n, squares)
+        return cls(labels, rows, ids % k, *counts), placed
 
     @cached_property
     def s(self) -> Floats:
@@ -190,6 +212,11 @@ class Classes:
     def n_other_classes(self) -> Floats:
         """How many other classes the slice of each class has: (classes,)."""
         return self.rows.spread(self.rows.lengths.astype(float)) - 1
+
+    @cached_property
+    def has_gaps(self) -> Flags | None:
+        """Whether some rows of a slice have no label: (slices,); None: no row stands for others."""
+        return None if self.per_label is None else np.asarray(self.rows.max(self.per_label) > 1)
 
     def part(self, first: int, last: int, of_class: slice) -> Classes:
         """The same for some slices, whose classes are these."""
@@ -205,7 +232,9 @@ class Classes:
     def _taken(self, rows: Segments, of_class: slice | Flags) -> Classes:
         """Some classes, which belong to other slices."""
         arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
-        return Classes(self.every, rows, *(array[of_class] for array in arrays))
+        per_label = None if self.per_label is None else self.per_label[of_class]
+        counts = (array[of_class] for array in arrays)
+        return replace(Classes(self.every, rows, *counts), per_label=per_label)
 
     @property
     def labels(self) -> pl.DataFrame:
@@ -224,7 +253,7 @@ class Draws:
 
     The arrays are (cells,). `slices` has the number of the slice. `n` is the weight of the cell.
     `squares` is the sum of the squared weights of its rows. With clusters, `starts` has the first
-    cell of each cluster.
+    cell of each cluster. If labelled rows stand for others, `strata` has the stratum of each cell.
     """
 
     number: int
@@ -232,6 +261,7 @@ class Draws:
     n: Floats
     squares: Floats
     starts: Ints | None
+    strata: Ints | None = None
 
     @cached_property
     def of_cell(self) -> Ints:
@@ -293,14 +323,22 @@ class Draws:
         with np.errstate(all="ignore"):
             return self.size / self.products(alike, alike) * self.size
 
+    @property
+    def with_all_labels(self) -> Draws:
+        """The same draws, if the rows that labelled rows stand for had these labels."""
+        return self if self.strata is None else replace(self, squares=self.n, strata=None)
+
     def products(self, a: Floats, b: Floats) -> Floats:
         """Sum products of two numbers of cells over the draws of each slice: (slices,).
 
         The product is Σ (Σ n·a)·(Σ n·b), where the inner sums are over the cells of a draw. So the
-        variance of a mean with the influence a is the sum of a·a, divided by `size`². The sum is
-        NaN if it is infinite.
+        variance of a mean with the influence a is the sum of a·a, divided by `size`². If labelled
+        rows stand for others, it is the variance of two phases. The sum is NaN if it is infinite.
         """
-        if self.starts is None:
+        if self.strata is not None:
+            added = added_products(self.n, self.squares, self.strata, a, b)
+            slices, addends = self.slices, self.n * a * b + added
+        elif self.starts is None:
             slices, addends = self.slices, self.squares * a * b
         elif not len(self.starts):
             return np.zeros(self.number)

@@ -22,6 +22,7 @@ import polars as pl
 
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted
+from polars_mcc._intervals.reweighting import Moments
 from polars_mcc._intervals.smoothed_tables import (
     BY_GOLD,
     BY_PRED,
@@ -29,11 +30,12 @@ from polars_mcc._intervals.smoothed_tables import (
     POOLED,
     ClassTable,
     observed_table,
+    pseudo_rows,
 )
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
 from polars_mcc._metrics.metric_type import Metric, OverClasses, OverPairs, Terms
 from polars_mcc._metrics.one_vs_rest import TwoByTwo
-from polars_mcc._metrics.slice_sums import Floats, Segments, added_up
+from polars_mcc._metrics.slice_sums import Flags, Floats, Segments, added_up
 
 _NONE = np.zeros(0)
 _AT_ONCE = 2**15  # classes
@@ -159,16 +161,23 @@ def _of_some(
             of_pairs = by_gold[place, gold] + padded[pred]
             of_pairs += np.where(gold == pred, by_both[place, gold], 0.0)
             squares = added_up(n * of_pairs**2, pairs.slices, len(classes.s))
+            more: Moments | None = None
             if place == OBSERVED:
                 phi = of_pairs
             else:
-                squares += _pseudo_squares(rows, table, *by, is_by_pred=place == BY_PRED)
+                more, beyond = _pseudo_rows(rows, table, *by, is_by_pred=place == BY_PRED)
+                squares += rows.sum(more.squares) + beyond
+            if classes.per_label is not None:
+                moments = Moments.of(n, of_pairs, pred, rows.size, more)
+                squares += rows.sum(moments.added_squares(classes.per_label))
             phi_phi.append(squares / classes.s)
-        smoothed = [OBSERVED]
+        smoothed, squared = [OBSERVED], np.stack(phi_phi)
         if len(tables) > 1:
-            smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
+            smoothed, squared = tables_that_tell(
+                squared, metric.given, classes.has_gaps, is_pooled=len(tables) > POOLED
+            )
         ends, value = ends_of(metric, terms), score.of_slices().value
-        influences[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
+        influences[metric.name] = Influence.of(value, ends, squared, smoothed, phi)
     return influences
 
 
@@ -178,6 +187,21 @@ def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
         return [BY_PRED]
     own = [BY_GOLD] if given == "gold" else [BY_GOLD, BY_PRED]
     return [*own, POOLED] if is_pooled else own
+
+
+def tables_that_tell(
+    phi_phi: Floats, given: str | None, has_gaps: Flags | None, *, is_pooled: bool
+) -> tuple[list[int], Floats]:
+    """The tables that give m, and the mean of φ² at all tables: (tables, slices).
+
+    How well rows without a label are known depends on the labelled rows with their prediction. So
+    the table by prediction tells too. Where all rows have a label, it is NaN, and tells nothing.
+    """
+    smoothed = smoothed_tables(given, is_pooled=is_pooled)
+    if BY_PRED not in smoothed and has_gaps is not None:
+        phi_phi[BY_PRED] = np.where(has_gaps, phi_phi[BY_PRED], math.nan)
+        smoothed = [*smoothed, BY_PRED]
+    return smoothed, phi_phi
 
 
 def columns_of_classes(
@@ -208,7 +232,7 @@ def columns_of_classes(
     return col, OverClasses(col)
 
 
-def _pseudo_squares(
+def _pseudo_rows(
     rows: Segments,
     table: ClassTable,
     gold: Floats,
@@ -216,28 +240,40 @@ def _pseudo_squares(
     both: Floats,
     *,
     is_by_pred: bool,
-) -> Floats:
-    """The sum of φ² over the pseudo-rows of a table: (slices,).
+) -> tuple[Moments, Floats]:
+    """The pseudo-rows of a table by their prediction; and Σ φ² of those beyond, (slices,).
 
-    A class has a pseudo-hit and a pseudo-miss, and the miss is spread over the other classes. With
-    m other classes and weights w that is
+    A class has a pseudo-hit and pseudo-misses, which are spread over the m other classes. So with a
+    hit of the weight w and misses of the weight v, Σ φ² is
 
-        Σ_i w_i (gold_i + pred_i + both_i)² + Σ_i w_i/m Σ_{j≠i} (gold_i + pred_j)².
+        Σ_i w_i (gold_i + pred_i + both_i)² + Σ_i v_i/m Σ_{j≠i} (gold_i + pred_j)².
 
-    In the table by prediction, gold and pred change places.
+    In the table by prediction, v_i/m is of the prediction j. If a slice does not have all m
+    classes, a part of a miss is beyond: it has another label, or another prediction.
     """
-    own, other = (pred, gold) if is_by_pred else (gold, pred)
-    margin = table.p if is_by_pred else table.t
-    total, squares = (rows.spread(rows.sum(x)) - x for x in (other, other**2))
-    spread = (2 * own * total + squares) / table.n_other_classes
-    miss = own**2 + np.where(table.n_other_classes > 0, spread, 0.0)
-    return rows.sum(table.pseudo_share * margin / 2 * ((gold + pred + both) ** 2 + miss))
+    w, u, v = pseudo_rows(table, is_by_pred=is_by_pred)
+    n, total, squares = (rows.spread(rows.sum(x)) - x for x in (u, u * gold, u * gold**2))
+    hit = gold + pred + both
+    misses = Moments(v * n, v * (total + pred * n), v * (squares + 2 * pred * total + pred**2 * n))
+    moments = misses.with_rows(Moments(w, w * hit, w * hit**2))
+    rest = w * table.n_misses - u * v * (rows.spread(rows.lengths) - 1)
+    own = pred if is_by_pred else gold
+    beyond = Moments(rest, rest * own, rest * own**2)
+    if is_by_pred:
+        return moments.with_rows(beyond), np.zeros(len(rows.starts))
+    return moments, rows.sum(beyond.squares)
 
 
 def influences_on_pairs(
-    pairs: Counted, labels: pl.DataFrame, metrics: Sequence[Metric]
+    pairs: Counted,
+    labels: pl.DataFrame,
+    metrics: Sequence[Metric],
+    classes: Classes | None = None,
 ) -> dict[str, Influence]:
-    """The influences of rows on metrics of pairs, at the observed table alone."""
+    """The influences of rows on metrics of pairs, at the observed table alone.
+
+    `classes` say what labelled rows stand for; None: they stand for themselves.
+    """
     col, terms = columns_of_pairs(pairs, labels)
     influences = {}
     for metric in metrics:
@@ -247,7 +283,11 @@ def influences_on_pairs(
         gradient = gradient * pairs.rows.spread(s)
         mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * gradient)
         phi = gradient - pairs.rows.spread(mean)
-        phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
+        squares = pairs.rows.sum(pairs.n * phi**2)
+        if classes is not None and classes.per_label is not None:
+            moments = Moments.of(pairs.n, phi, pairs.pred, classes.rows.size)
+            squares += classes.rows.sum(moments.added_squares(classes.per_label))
+        phi_phi = squares / s
         ends, value = ends_of(metric, terms), score.of_slices().value
         influences[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
     return influences

@@ -132,7 +132,9 @@ def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> d
             (np.where(is_never, p_found, s - recall * (s - t)), np.where(is_never, p_found, t)),
         ):
             counts = t, p, c, t - c, p - c, s - t - p + c
-            tables.append(ClassTable(*counts, np.zeros_like(t), classes.n_other_classes))
+            tables.append(
+                ClassTable(*counts, np.zeros_like(t), classes.n_other_classes, np.ones_like(t))
+            )
     col, _ = columns_of_classes(classes, tables, [], None)
     scores = TwoByTwo.of_floats(col).scores(None)
     return {
@@ -164,4 +166,6 @@ def _table(
     p = added_up(pairs.n * kept[pairs.gold], pairs.pred, len(t)) + hits * t + come
     c = classes.c * kept + hits * t
     tn = np.clip(rows.spread(classes.s) - t - p + c, 0, None)
-    return ClassTable(t, p, c, t - c, p - c, tn, np.zeros_like(t), classes.n_other_classes)
+    return ClassTable(
+        t, p, c, t - c, p - c, tn, np.zeros_like(t), classes.n_other_classes, np.ones_like(t)
+    )

@@ -71,6 +71,8 @@ class Scorer:
     """Whether a weight counts rows."""
     rounding: float = 0.0
     """The share of a sum of weights that its order may change."""
+    is_reweighted: bool = False
+    """Whether labelled rows stand for others."""
 
     @cached_property
     def is_positive(self) -> Floats:
@@ -126,7 +128,9 @@ class Scorer:
             levels, placed = self._levels_of(pairs)
             of_metrics = influence_of_rows.influences_on_scores(levels, placed, self.metrics)
             return Influences(of_metrics, placed, None, {})
-        classes, placed = Classes.of(pairs, self.labels, self.is_positive)
+        classes, placed = Classes.of(
+            pairs, self.labels, self.is_positive, is_reweighted=self.is_reweighted
+        )
         expected, is_known = None, {}
         if pools is not None:
             expected = expected_pairs(classes, pools)
@@ -144,7 +148,7 @@ class Scorer:
         if metrics := [metric for metric in self.metrics if metric.pairs]:
             labels = (self.labels[side] for side in (pairs.gold, pairs.pred))
             both = pl.DataFrame([*labels], ["gold", "pred"])
-            of_metrics |= influence_of_rows.influences_on_pairs(placed, both, metrics)
+            of_metrics |= influence_of_rows.influences_on_pairs(placed, both, metrics, classes)
         return Influences(of_metrics, placed, classes, is_known)
 
     def measured(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.class_counts import classes_of_pairs
 from polars_mcc._counts.count_rows import merged
+from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.count_arrays import Counted, CountedCells, floats
 from polars_mcc._intervals.interval_options import (
@@ -19,7 +19,7 @@ from polars_mcc._intervals.interval_options import (
 )
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Measured, Scorer
-from polars_mcc._metrics.exact_scores import measure
+from polars_mcc._metrics.scores_of_pairs import measure_pairs
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ def estimate(
     are compared with each other. Together they have all rows; or those that are `in_pool`, if a row
     is in several slices.
     """
+    log, pairs = reweighted(log, counts.lazy())
+    counts = pairs.collect()
     pairs = counts.lazy()
     if log.pair_splits:
         pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
     order = sorted(log.slice, key=lambda name: name not in log.slice_splits)
-    scores = measure(
-        log, classes_of_pairs(log, pairs), options.metrics, pairs=pairs, positive=options.positive
-    ).collect()
+    scores = measure_pairs(log, pairs, options.metrics, positive=options.positive).collect()
     scores = scores.sort(order) if order else scores
     cells = CountedCells.of(log, counts, scores)
     scorer = Scorer(
@@ -64,6 +64,7 @@ def estimate(
         options.positive,
         zero_division=log.zero_division,
         is_frequency=log.is_frequency,
+        is_reweighted=log.is_reweighted,
     )
     pools = None if within is None else _pools(cells.pairs, scores, within, in_pool)
     exact = {metric.name: floats(scores[metric.name]) for metric in options.sure}

@@ -5,7 +5,9 @@ rows of a proportion that an interval stands for come from smoothed tables:
 
 - `BY_GOLD`: each gold class gets two pseudo-rows, a hit and a miss. Its rows are then scaled back,
   so that the gold margin stays. The miss is spread evenly over the other classes.
-- `BY_PRED`: the same for each predicted class, and the predicted margin stays.
+- `BY_PRED`: the same for each predicted class, and the predicted margin stays. If rows of a slice
+  have no label, a class gets a miss of each other class: a rare gold label among the rows that a
+  labelled row stands for would count most.
 - `POOLED`: the gold margin of the slice, and the rates of all slices that are compared together.
   Two slices with the same rates then have the same variance, whatever happened to few rows.
 """
@@ -22,7 +24,6 @@ from polars_mcc._metrics.slice_sums import Floats, added_up
 
 OBSERVED, BY_GOLD, BY_PRED, POOLED = range(4)
 """The places of the tables on the first axis of arrays."""
-_PSEUDO_ROWS = 2.0  # of each class: a hit and a miss
 
 
 class ClassTable(NamedTuple):
@@ -40,7 +41,9 @@ class ClassTable(NamedTuple):
     pseudo_share: Floats
     """The share of pseudo-rows in the rows of a class."""
     n_other_classes: Floats
-    """Over how many classes the pseudo-miss is spread."""
+    """Over how many classes the pseudo-misses are spread."""
+    n_misses: Floats
+    """How many pseudo-misses a class has, beside its pseudo-hit."""
 
 
 def tables_of(
@@ -57,8 +60,15 @@ def tables_of(
         return tables
     per_weight = classes.rows.spread(pairs.per_weight)
     for side, margin, own in (("gold", classes.t, pairs.gold), ("pred", classes.p, pairs.pred)):
-        share = pseudo_share(margin * per_weight)
-        table = smoothed(classes, observed._replace(pseudo_share=share), pairs, side)
+        n_misses = observed.n_misses
+        if classes.per_label is not None:  # Each class has its own share of labelled rows.
+            per_weight = margin / added_up(pairs.squares, own, len(margin))
+        if classes.has_gaps is not None and side == "pred":
+            has_gaps = classes.has_gaps[classes.rows.of_row]
+            n_misses = np.where(has_gaps, np.fmax(classes.n_other_classes, 1.0), 1.0)
+        share = pseudo_share(margin * per_weight, n_misses)
+        with_rows = observed._replace(pseudo_share=share, n_misses=n_misses)
+        table = smoothed(classes, with_rows, pairs, side)
         tables.append((table, pairs._replace(n=pairs.n * (1 - share[own]))))
     if expected is not None:
         table, pairs = _at_rates(classes, expected), expected.pairs
@@ -70,38 +80,54 @@ def tables_of(
 def observed_table(classes: Classes) -> ClassTable:
     """The classes as they are."""
     counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
-    return ClassTable(*counts, np.zeros_like(classes.t), classes.n_other_classes)
+    none = np.zeros_like(classes.t)
+    return ClassTable(*counts, none, classes.n_other_classes, np.ones_like(none))
 
 
-def pseudo_share(rows: Floats) -> Floats:
-    """The share of pseudo-rows in a class of so many rows."""
-    return np.where(rows > 0, _PSEUDO_ROWS / (rows + _PSEUDO_ROWS), 0.0)
+def pseudo_share(rows: Floats, n_misses: Floats | float = 1.0) -> Floats:
+    """The share of a pseudo-hit and pseudo-misses in a class of so many rows."""
+    return np.where(rows > 0, (1 + n_misses) / (rows + 1 + n_misses), 0.0)
 
 
 def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> ClassTable:
     """The table that keeps the margin of one side: gold or pred.
 
-    A class gives up the share `pseudo_share` of its own rows. A half of this share comes back as
-    hits, the other half as misses that are spread evenly over the other classes.
+    A class gives up the share `pseudo_share` of its own rows. It comes back as hits, and as
+    `n_misses` times as many misses, which are spread evenly over the other classes.
     """
-    rows, (t, p, c, fn, fp, tn, share, n_other_classes) = classes.rows, table
+    rows, (t, p, c, fn, fp, tn, share, n_other_classes, n_misses) = classes.rows, table
     own, other = (pairs.gold, pairs.pred) if side == "gold" else (pairs.pred, pairs.gold)
     is_miss = (own != other) & (other >= 0)
     given_up = (pairs.n * share[own])[is_miss]
     gone = added_up(given_up, other[is_miss], len(t))
-    half = (t if side == "gold" else p) / 2
-    given = share * half
+    hits = (t if side == "gold" else p) / (1 + n_misses)
+    misses = hits * n_misses
+    given = share * misses
     with np.errstate(all="ignore"):
         come = (rows.spread(rows.sum(given)) - given) / n_other_classes
     change = np.where(n_other_classes > 0, come, 0.0) - gone
     miss, other_miss = (fn, fp) if side == "gold" else (fp, fn)
-    c = c + share * (half - c)
-    miss = np.clip(miss + share * (half - miss), 0, None)
+    c = c + share * (hits - c)
+    miss = np.clip(miss + share * (misses - miss), 0, None)
     other_miss = np.clip(other_miss + change, 0, None)
     tn = np.clip(tn - change, 0, None)
+    of_pseudo_rows = share, n_other_classes, n_misses
     if side == "gold":
-        return ClassTable(t, c + other_miss, c, miss, other_miss, tn, share, n_other_classes)
-    return ClassTable(c + other_miss, p, c, other_miss, miss, tn, share, n_other_classes)
+        return ClassTable(t, c + other_miss, c, miss, other_miss, tn, *of_pseudo_rows)
+    return ClassTable(c + other_miss, p, c, other_miss, miss, tn, *of_pseudo_rows)
+
+
+def pseudo_rows(table: ClassTable, *, is_by_pred: bool) -> tuple[Floats, Floats, Floats]:
+    """The weight of the pseudo-hit of each class, and two factors of pseudo-misses: (classes,).
+
+    The first factor of a class i times the second of a class j is the weight of the pseudo-miss
+    with the gold label i and the prediction j.
+    """
+    weight = table.pseudo_share * (table.p if is_by_pred else table.t) / (1 + table.n_misses)
+    m, alike = table.n_other_classes, np.ones_like(weight)
+    with np.errstate(all="ignore"):
+        each = np.where(m > 0, weight * table.n_misses / m, 0.0)
+    return (weight, alike, each) if is_by_pred else (weight, each, alike)
 
 
 def _at_rates(classes: Classes, expected: Expected) -> ClassTable:
@@ -113,4 +139,5 @@ def _at_rates(classes: Classes, expected: Expected) -> ClassTable:
     )
     rest = classes.fp + classes.tn  # the rows of other gold labels, which do not change
     counts = classes.t, hits + misses, hits, classes.t - hits, misses, rest - misses
-    return ClassTable(*counts, pseudo_share(expected.pool_rows), expected.n_other_classes)
+    share = pseudo_share(expected.pool_rows)
+    return ClassTable(*counts, share, expected.n_other_classes, np.ones_like(share))

@@ -258,6 +258,8 @@ class Metric:
     multilabel: bool = False  # whether it is defined for rows with lists of labels
     is_filled: bool = True
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
+    is_of_labelled: bool = False
+    """Whether it is about the rows that are labelled, also if these stand for others."""
 
     @property
     def origin(self) -> Literal["positive", "pairs", "classes", "scores"]:
@@ -373,7 +375,7 @@ def most_rows(metric: Metric) -> Metric | None:
             "inverse": lambda col: (1 / (col("support") - 0.5).clip(lower_bound=0.5)).sum(),
         }
         rows = fact(name, lambda terms: terms["k"] ** 2 / terms["inverse"])
-        return replace(rows, classes=classes)
+        return replace(rows, classes=classes, is_of_labelled=True)
     if not metric.is_of_two or metric.is_of_scores:
         return None
 
@@ -381,7 +383,7 @@ def most_rows(metric: Metric) -> Metric | None:
         varies = terms.positive.var_gold if metric.is_of_positive else terms.var_gold
         return (2 * varies / terms.rows_squared * terms.n - 4).clip(lower_bound=0)
 
-    return fact(name, value)
+    return replace(fact(name, value), is_of_labelled=True)
 
 
 def sum_name(metric: str, name: str) -> str:

@@ -74,7 +74,7 @@ def report(
     Raises:
         ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.
         TypeError: The log is a frame of another engine than Polars.
-        ValueError: An option has a value that is not allowed.
+        ValueError: An option has a value that is not allowed; the log has `nulls="reweight"`.
 
     `report` also raises the errors of `by`, `worst`, `confusion` and `compare`. Labels inside lists
     are an error, as in `worst` and `confusion`.

@@ -28,6 +28,8 @@ def write_report(
     made_by: Mapping[str, str] | None = None,
 ) -> str:
     """Write a report. `made_by` adds entries to its last section, *How this was made*."""
+    reason = "some of its answers are of the labelled rows alone"
+    log.roles.check_without("report", reason, "reweight")
     versions = {"polars_mcc": __version__, "Polars": pl.__version__}
     with ExitStack() as stack:
         if settings.format == "html":

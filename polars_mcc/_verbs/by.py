@@ -32,6 +32,7 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import measure, with_labels_for
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetrics
+from polars_mcc._metrics.scores_of_pairs import measure_pairs
 
 
 def by(
@@ -142,6 +143,20 @@ def by(
         where all rows have the same influence: "roc_auc" of constant scores, or a loss that is
         equal in all rows.
 
+    Labels for some rows:
+        With `nulls="reweight"`, a row with a prediction and no gold label is represented by the
+        labelled rows of its slice with the same prediction (Begg and Greenes 1983). Of N rows, N_j
+        have the prediction j, and n_j of these a label, the share q_ij of them i. The score is the
+        metric of the shares N_j/N · q_ij. So counts such as "tp" are estimates, and Float64. `n`
+        counts the labelled rows, and `n_null` all others. Rows without a prediction are left out.
+        If a prediction of a slice has no labelled row, all its metrics are null. A total is
+        reweighted as one slice, so it is not the sum of its parts.
+
+        With m_j and s_j², the mean and the variance of φ over the labelled rows predicted j, the
+        variance is Σ w_j m_j² / N + Σ w_j² s_j² / n_j, where w_j = N_j/N. For m of "score", the
+        labelled rows of each predicted class have a hit and a miss of each other class more, and
+        this table counts for all metrics.
+
     Sets and windows:
         Rows are counted once, and the counting streams.
 
@@ -167,12 +182,12 @@ def by(
             date or time.
         TypeError: A bootstrap of a LazyFrame.
         ValueError: An option has an unknown value; `method` without `ci`; a bootstrap of weighted
-            rows; invalid sets of keys or windows; an unknown metric; a metric that needs a
-            positive label, and the log has none; a metric of scores, and the log has no score;
-            metrics of labels and of scores together, if `nulls` is "label" or there is not one
-            score for each prediction; an interval of a metric without a derivative, such as a
-            median (the message shows the bootstrap); an interval of a lazy log with
-            `portable=True` (ask the counts for it).
+            rows; a bootstrap or a metric of scores with `nulls="reweight"`; invalid sets of keys or
+            windows; an unknown metric; a metric that needs a positive label, and the log has none;
+            a metric of scores, and the log has no score; metrics of labels and of scores together,
+            if `nulls` is "label" or there is not one score for each prediction; an interval of a
+            metric without a derivative, such as a median (the message shows the bootstrap); an
+            interval of a lazy log with `portable=True` (ask the counts for it).
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
             or infinite; a score is not between 0 and 1, for metrics of probabilities such as
             "brier"; a gold label has no score, if there is a score per class; or the weights of a
@@ -197,6 +212,8 @@ def by(
         E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, Comparing the areas under two or more
         correlated receiver operating characteristic curves: a nonparametric approach, Biometrics
         44 (1988) 837-845.
+        C. B. Begg and R. A. Greenes, Assessment of diagnostic tests when disease verification is
+        subject to selection bias, Biometrics 39 (1983) 207-215.
         J. A. Hanley and B. J. McNeil, The meaning and use of the area under a receiver operating
         characteristic (ROC) curve, Radiology 143 (1982) 29-36.
 
@@ -243,6 +260,9 @@ def by(
     check_interval(ci, method)
     asked = registry.find_metrics(metrics)
     if ci is not None and isinstance(method, Bootstrap):
+        reason = "its labelled rows are drawn by their prediction, which a bootstrap does not do"
+        call = "by(..., method=Bootstrap(...))"
+        log.roles.check_without(call, reason, "reweight")
         return log.in_kind(_of_bootstrap(log, keys, asked, ci, method, long=long))
     return log.in_kind(of_metrics(log, keys, asked, ci, cast("Method", method), long=long))
 
@@ -344,12 +364,12 @@ def _scored(
             return within_range(estimate(sliced, counted, options).scores, ranges_of(asked))
 
         return inferred(log, sliced, pairs(sliced), infer, metrics=asked)
-    if not any(metric.needs_pairs for metric in asked):
+    if sliced.nulls != "reweight" and not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS in sliced.pair_splits:
         return _means_over_classes(sliced, cells, asked, positive)
-    return measure(sliced, classes_of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
+    return measure_pairs(sliced, cells, asked, positive=positive)
 
 
 def _means_over_classes(

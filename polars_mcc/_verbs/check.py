@@ -122,9 +122,10 @@ def check(
         - `failed` (String): the metrics that fail, "" if none does;
         - `verdict` (Enum): "passes", "not judged" or, with `ci`, "not significant": the score
           misses the threshold, but not significantly. A slice is not judged if it has too few rows,
-          no score, such as a "roc_auc" with one gold class, or with `ci` no interval, or if a
-          DataFrame of thresholds has none for it. A threshold for a slice that the log does not
-          have is a row that is not judged.
+          no score, such as a "roc_auc" with one gold class, or with `ci` no interval; if a
+          prediction has no labelled row, with `nulls="reweight"`; or if a DataFrame of thresholds
+          has none for it. A threshold for a slice that the log does not have is a row that is not
+          judged.
 
     Significance:
         The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where

@@ -11,6 +11,7 @@ from polars_mcc._counts.count_rows import without_clusters
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
@@ -18,6 +19,7 @@ from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import IntervalOptions, limit_columns, within_range
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics.one_vs_rest import CLASS_RANGES, COLUMNS, class_scores
+from polars_mcc._metrics.scores_of_pairs import with_sizes
 
 
 def classes(
@@ -40,7 +42,8 @@ def classes(
 
         - the keys, `model` if the log has several models, and `label`;
         - `support`, `predicted`, `hits` (Int64; Float64 for float weights): how often the
-          label is gold, is predicted, and is both (true positives);
+          label is gold, is predicted, and is both (true positives). With `nulls="reweight"` they
+          are estimates for all rows with a prediction, and Float64;
         - `precision` = hits / predicted; `recall` = hits / support; `specificity` = true
           negatives / rows with another gold label; `f1` = 2 hits / (support + predicted); `mcc`,
           the binary MCC of this label against all others (Matthews 1975); `informedness` =
@@ -52,7 +55,8 @@ def classes(
         - `n_clusters` (Int64), if the log has clusters and `ci` is given; `n` and `n_null`: the
           rows of the slice that are scored, and that are not.
 
-        A slice without scored rows has no classes; `by` shows it.
+        A slice without scored rows has no classes; `by` shows it. Neither has a slice with
+        `nulls="reweight"` if one of its predictions has no labelled row.
 
     The errors of `by` are raised.
 
@@ -91,7 +95,10 @@ def classes(
     check_interval(ci, method)
     if ci is None:
         sliced = cut(sides_of(log, several=True), keys, taken=COLUMNS)
-        scores = _scored(sliced, classes_of(sliced))
+        if sliced.nulls == "reweight":
+            scores = _scored_pairs(sliced, pairs(sliced).cache())
+        else:
+            scores = _scored(sliced, classes_of(sliced))
         return log.in_kind(sliced.answer(scores, "label"))
     limits = limit_columns(CLASS_RANGES)
     sliced = cut(sides_of(log), keys, taken=[*COLUMNS, "n_clusters", *limits], clusters=True)
@@ -107,13 +114,20 @@ def classes(
         from polars_mcc._intervals.class_intervals import class_intervals  # noqa: PLC0415 - rare
 
         counted = without_clusters(sliced, cells.lazy()).collect()
-        scores = _scored(sliced, classes_of_pairs(sliced, counted.lazy())).collect()
-        intervals = class_intervals(sliced, cells, IntervalOptions(ci, method))
+        scores = _scored_pairs(sliced, counted.lazy()).collect()
+        own, cells_of_rows = reweighted(sliced, cells.lazy())
+        intervals = class_intervals(own, cells_of_rows.collect(), IntervalOptions(ci, method))
         both = scores.join(intervals, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
         return within_range(both.select(*sliced.slice, *columns), CLASS_RANGES)
 
     answer = inferred(log, sliced, pairs(sliced), infer)
     return log.in_kind(sliced.answer(answer, "label"))
+
+
+def _scored_pairs(log: SlicedLog, counted: pl.LazyFrame) -> pl.LazyFrame:
+    """Score each class of counted pairs."""
+    log, counted = reweighted(log, counted)
+    return with_sizes(log, counted, _scored(log, classes_of_pairs(log, counted)))
 
 
 def _scored(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:

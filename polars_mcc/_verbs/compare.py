@@ -36,6 +36,12 @@ def compare(
     is the other model. With φ, the influence of a row on a score (see *Intervals* of `by`), its
     variance is Σ (φ_b - φ_a)² / n². One scan is enough for any number of models.
 
+    With `nulls="reweight"`, labelled rows stand for the rows of their slice with the same
+    predictions of both models. So the scores may differ from those of `by`, where only one
+    prediction must be the same. They are null if two predictions occur together without a labelled
+    row. The interval is that of all rows with a label, wider by the variance that the rows without
+    one add.
+
     To compare models of two logs, join the logs on a row id. To compare from counts, count with
     the predictions of a as a key: `frame.mcc(pred="b").counts(*keys, "a")`.
 

@@ -66,7 +66,7 @@ def confusion(
 
     Raises:
         ValueError: The labels of a LazyFrame are not known; `top` is not a positive integer, or is
-            given with `labels`.
+            given with `labels`; the log has `nulls="reweight"`.
         polars.exceptions.DuplicateError: Two columns would have the same name.
         polars.exceptions.InvalidOperationError: On `collect`: a label occurs that is not
             in `labels`.
@@ -103,6 +103,8 @@ def confusion(
     value = "n" if normalize is None else "share"
     cell = ["pred", value] if long or top is not None else []
     cost = () if top is None else ("contribution", "loss")
+    reason = "it shows the labelled rows as they are"
+    log.roles.check_without("confusion", reason, "reweight")
     sliced = cut(sides_of(log), keys, taken=["gold", *cell, *cost, "n_null"])
     pairs = pairs_of(sliced).cache()  # The plan uses them several times.
     cells = _cells(sliced, pairs, normalize)

@@ -104,7 +104,8 @@ def contrast(
         ValueError: There are no keys; a key is also in `within`; `to` is an unknown word, does not
             name exactly the keys, or has a value that a key cannot have; an option has an unknown
             value; the log has clusters, or sample weights if `to` is "expected", which has no
-            ratio; the metric has no derivative.
+            ratio; `to` is "expected" or "total", and the log has `nulls="reweight"`; the metric has
+            no derivative.
         polars.exceptions.InvalidOperationError: On `collect`: the log has no row of the slice `to`.
 
     The errors of `by` are raised too.
@@ -206,6 +207,10 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
         example = Words("{'country': 'US'}", "country=US")
         msg = said(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
         raise ValueError(msg)
+    if isinstance(to, str) and to in {"expected", "total"}:
+        reason = "slices with other shares of labelled rows are not parts of the total; use 'rest'"
+        call = Words(f"contrast(..., to={to!r})", f"contrast --to {to}")
+        log.roles.check_without(call, reason, "reweight")
     if to == "expected":
         reason = "rows must be of equal weight"
         call = Words("contrast(..., to='expected')", "contrast --to expected")

@@ -172,7 +172,7 @@ def worst(
     Raises:
         ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or
             `top` is too small; an option has an unknown value; the metric is a count, is of pairs,
-            or has no derivative.
+            or has no derivative; the log has `nulls="reweight"`.
 
     The errors of `by` are raised too.
 
@@ -243,6 +243,8 @@ def worst(
         )
         raise ValueError(msg)
     chosen = _rate(metric)
+    reason = "it searches the labelled rows; compare slices by contrast"
+    log.roles.check_without("worst", reason, "reweight")
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         call = Words("worst(..., to='expected')", "worst --to expected")

@@ -112,6 +112,8 @@ VERBS = {
     "by city": lambda log: log.by("city", ci=0.9),
     "interval": lambda log: log.by("a", ci=0.95),
     "null is a label": lambda log: log(nulls="label").by("b"),
+    "labels for some rows": lambda log: log(nulls="reweight").by("a", ci=0.9),
+    "classes, labels for some rows": lambda log: log(nulls="reweight").classes("b"),
     "metrics": lambda log: log.by("a", metrics=["accuracy", "kappa"]),
     "models": lambda log: log(pred=["pred", "other"]).by("b"),
     "models, interval": lambda log: log(pred=["other", "pred"]).by("a", ci=0.9),

@@ -111,6 +111,7 @@ VERBS = {
     "compare": lambda log: log(pred=["pred", "other"]).compare("a"),
     "label": lambda log: log(nulls="label", pred=["pred", "other"]).by("a", "b"),
     "sets": lambda log: log.by(cube("a", "b")),
+    "some labels": lambda log: log(nulls="reweight").by("a", ci=0.9),
 }
 
 

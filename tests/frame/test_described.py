@@ -91,7 +91,11 @@ def test_the_verbs():
                 pl.exceptions.SchemaError,
                 "positive=1 does not have the dtype of the labels, String",
             ),
-            ({"nulls": "keep"}, ValueError, "nulls must be one of 'drop', 'label', got 'keep'"),
+            (
+                {"nulls": "keep"},
+                ValueError,
+                "'drop', 'label', 'reweight', got 'keep'",
+            ),
             ({"zero_division": "0"}, TypeError, "zero_division must be a number or None, got '0'"),
             ({"weight": "n", "sample_weight": "n"}, ValueError, "pass only one of them"),
             ({"gold": pl.col("label", "one")}, ValueError, "gold must be one column, but"),

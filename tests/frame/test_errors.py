@@ -100,7 +100,12 @@ def test_an_error_about_a_value_is_its_message_alone(verb, kind):
         ),
         ([], {"weight": "country"}, "SchemaError", "weight must be integer or float, but 'countr"),
         ([], {"gold": pl.col("gold", "pred")}, "ValueError", "gold must be one column, but "),
-        ([], {"nulls": "keep"}, "ValueError", "nulls must be one of 'drop', 'label', got 'keep'"),
+        (
+            [],
+            {"nulls": "keep"},
+            "ValueError",
+            "'drop', 'label', 'reweight', got 'keep'",
+        ),
         ([], {"zero_division": "warn"}, "TypeError", "must be a number or None, got 'warn'"),
         ([1], {}, "TypeError", "key must be a column name or a polars expression, got 1"),
         ([["country"]], {}, "TypeError", "got ['country']; unpack a list with *"),
