@@ -174,19 +174,7 @@ def roles_of(frame: object, given: GivenRoles) -> Roles:
 def _resolved(frame: object, given: GivenRoles) -> Roles:
     check_choice("nulls", given.nulls, Nulls)
     check_number("zero_division", given.zero_division)
-    if given.weight is not None and given.sample_weight is not None:
-        msg = (
-            "weight is a number of rows, sample_weight is the importance of one row: pass only "
-            "one of them"
-        )
-        raise ValueError(msg)
-    if given.waiting and given.nulls == "label":
-        msg = said(
-            option("nulls", "label"),
-            " does not support labels that come later: a row that waits has no class; fill the "
-            "nulls of the predictions, and leave nulls out",
-        )
-        raise ValueError(msg)
+    _check_together(given)
     source = opened(frame)
     schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
     # A selector selects columns of the user.
@@ -239,6 +227,23 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     if roles.nulls == "reweight":
         _check_reweighting(roles)
     return roles
+
+
+def _check_together(given: GivenRoles) -> None:
+    """Raise a ValueError if options exclude each other."""
+    if given.weight is not None and given.sample_weight is not None:
+        msg = (
+            "weight is a number of rows, sample_weight is the importance of one row: pass only "
+            "one of them"
+        )
+        raise ValueError(msg)
+    if given.waiting and given.nulls == "label":
+        msg = said(
+            option("nulls", "label"),
+            " does not support labels that come later: a row that waits has no class; fill the "
+            "nulls of the predictions, and leave nulls out",
+        )
+        raise ValueError(msg)
 
 
 def _check_reweighting(roles: Roles) -> None:

@@ -311,6 +311,7 @@ ASK = {
     "contrast": lambda log: log.contrast("key"),
     "check": lambda log: log.check(min=-1.0),
     "score": lambda log: log.score(ci=0.95),
+    "classes": lambda log: log.classes().head(1),
 }
 
 
@@ -319,7 +320,7 @@ def test_labels_that_are_known_unevenly_are_told(fraud, ask):
     log = fraud.mcc(waiting=True)
     with pytest.warns(PredictionLogWarning, match=REMARK):
         ASK[ask](log)
-    if ask != "by":
+    if ask not in {"by", "classes"}:
         with pytest.warns(PredictionLogWarning, match=REMARK):
             ASK[ask](log.with_frame(fraud.lazy())).lazy().collect()
     assert REMARK in fraud.mcc(waiting=True).report("key", format="md").replace("\\", "")
@@ -386,3 +387,12 @@ def test_a_gate_says_how_many_rows_wait():
     several = asked(pred=["pred", "second"])
     with pytest.raises(polars_mcc.CheckError, match="; 3 rows wait for a label\n"):
         several.check(each("part", total=True), min=0.99)
+
+
+@pytest.mark.parametrize("ask", [name for name in ASK if name != "contrast"])
+def test_a_log_that_is_reweighted_waits_too_and_is_not_told(fraud, ask):
+    log = fraud.mcc(waiting=True, nulls="reweight")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PredictionLogWarning)
+        answer = ASK[ask](log)
+    assert answer["n_waiting"].sum() == fraud["gold"].null_count() == answer["n_null"].sum()
