@@ -49,12 +49,12 @@ def of_models(
     own, pairs = reweighted(log, counts.lazy())
     rows = pairs.collect()
     found = both = _both(own, rows, asked)
-    added = found.added
+    added: Floats | float = 0.0
     if own.is_reweighted:
         both = _both(replace(own, labelled_numbers=None), rows, asked)
         # Few labelled rows on which the models differ hide how much they vary.
         smoothed = with_pseudo_rows(own, pairs).collect()
-        added = np.fmax(added, _both(own, smoothed, asked).added)
+        added = np.fmax(found.added, _both(own, smoothed, asked).added)
     effective, n_clusters = both.draws.effective, both.draws.n_clusters
     with np.errstate(all="ignore"):
         correlation = _correlation(both.a, both.b, both.variance, effective, asked)
@@ -100,9 +100,11 @@ def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both
     draws, order = cells.draws(number, of_b)
     moved = phi[cells.pair[order]] - phi[pair_of_row[cells.row[order] - counts.height]]
     with np.errstate(all="ignore"):
-        variance = draws.products(moved, moved) / draws.size / draws.size
-        complete = draws.with_all_labels.products(moved, moved) / draws.size / draws.size
-    return _Both(scores_a, scores_b, a, b, draws, variance, variance - complete)
+        variance, added = (
+            squares / draws.size / draws.size
+            for squares in (draws.products(moved, moved), draws.added_squares(moved))
+        )
+    return _Both(scores_a, scores_b, a, b, draws, variance, added)
 
 
 def _correlation(

@@ -323,10 +323,13 @@ class Draws:
         with np.errstate(all="ignore"):
             return self.size / self.products(alike, alike) * self.size
 
-    @property
-    def with_all_labels(self) -> Draws:
-        """The same draws, if the rows that labelled rows stand for had these labels."""
-        return self if self.strata is None else replace(self, squares=self.n, strata=None)
+    def added_squares(self, a: Floats) -> Floats:
+        """What rows without a label add to the sum of products of a with itself: (slices,)."""
+        if self.strata is None:
+            return np.zeros(self.number)
+        added = added_products(self.n, self.squares, self.strata, a, a)
+        sums, gaps = (added_up(x, self.slices, self.number) for x in (added, self.squares - self.n))
+        return np.where(gaps > 0, sums, 0.0)
 
     def products(self, a: Floats, b: Floats) -> Floats:
         """Sum products of two numbers of cells over the draws of each slice: (slices,).

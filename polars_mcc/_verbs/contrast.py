@@ -208,7 +208,7 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
         msg = said(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
         raise ValueError(msg)
     if isinstance(to, str) and to in {"expected", "total"}:
-        reason = "slices with other shares of labelled rows are not parts of the total; use 'rest'"
+        reason = "a slice is not reweighted as the total is, so compare it with the rest"
         call = Words(f"contrast(..., to={to!r})", f"contrast --to {to}")
         log.roles.check_without(call, reason, "reweight")
     if to == "expected":

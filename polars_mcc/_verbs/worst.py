@@ -243,7 +243,7 @@ def worst(
         )
         raise ValueError(msg)
     chosen = _rate(metric)
-    reason = "it searches the labelled rows; compare slices by contrast"
+    reason = "its search counts labelled rows as they are, unlike contrast"
     log.roles.check_without("worst", reason, "reweight")
     if to == "expected":
         needs = "rows must be independent and of equal weight"

@@ -151,10 +151,12 @@ def test_a_total_is_reweighted_as_one_slice(keys, run):
 @in_turn(**{"kind, classes": KINDS}, weight=[None, "n"])
 def test_with_all_labels_it_is_drop(kind, classes, weight):
     """The intervals too, and those of classes and of all metrics that have one."""
-    frame = log_of(5, labels_of(kind, classes)).with_columns(gold="complete")
+    labels = labels_of(kind, classes)
+    one = pl.when(pl.col("a") == "y").then(pl.lit(labels[0])).otherwise("other")  # collapsed
+    frame = log_of(5, labels).with_columns(gold="complete", other=one)
     known = polars_mcc.metrics().filter(pl.col("from") != "scores")
     sure = known.filter(no_interval="")["metric"].to_list()
-    log = frame.mcc(weight=weight, positive=labels_of(kind, classes)[1])
+    log = frame.mcc(weight=weight, positive=labels[1])
     counted = pl.col(pl.Int64, pl.Float64).cast(pl.Float64)
     for ask in (
         lambda log: log.by("a", metrics=known["metric"].to_list()),
@@ -162,6 +164,8 @@ def test_with_all_labels_it_is_drop(kind, classes, weight):
         lambda log: log.classes("b"),
         lambda log: log.classes("b", ci=0.95),
         lambda log: log(pred=TWO_MODELS).compare("b"),
+        lambda log: log(pred=TWO_MODELS).compare("a", metric="f1_macro"),
+        lambda log: log(pred="other").by("a", ci=0.95),
         lambda log: log.contrast("a"),
         lambda log: log.contrast("a", to="best", metric="f1_macro"),
         lambda log: log.contrast("a", to={"a": "x"}, metric="tpr"),
@@ -373,7 +377,7 @@ PLAIN = pl.DataFrame({"gold": [True, None], "pred": [True, False], "p": [0.1, 0.
         (lambda log: log(score="p").calibration(), "does not support scores"),
         (lambda log: log.by(ci=0.9, method=Bootstrap(9)), "Bootstrap.* does not support nulls="),
         (lambda log: log.contrast("user", to="expected"), "expected'\\) does not support nulls="),
-        (lambda log: log.contrast("user", to="total"), "total'\\) does not support.*'rest'"),
+        (lambda log: log.contrast("user", to="total"), "total'\\) does not support.*the rest"),
         (lambda log: log.worst("user"), "worst does not support nulls='reweight': .*contrast"),
         (lambda log: log.confusion(), "confusion does not support nulls='reweight'"),
         (lambda log: log.report("user"), "report does not support nulls='reweight'"),
