@@ -73,6 +73,16 @@ def plain(logs: str) -> None:
     joined(logs).group_by("country", "gold", "pred").len().collect(engine="streaming")
 
 
+def plain_with_check(logs: str) -> None:
+    label = pl.col("gold")
+    labels = pl.scan_parquet(f"{logs}/labels/*.parquet").select("id", "gold")
+    labels = labels.group_by("id").agg(label.min(), most=label.max())
+    rows = pl.scan_parquet(f"{logs}/predictions/*.parquet").join(labels, on="id", how="left")
+    is_two = (label != pl.col("most")).any()
+    pairs = rows.group_by("country", "gold", "pred").agg(pl.len(), is_two=is_two)
+    pairs.collect(engine="streaming")
+
+
 def ours(logs: str, **options: str) -> None:
     predictions = pl.scan_parquet(f"{logs}/predictions/*.parquet")
     labels = pl.scan_parquet(f"{logs}/labels/*.parquet")
@@ -86,6 +96,7 @@ QUERIES: dict[str, Callable[[str], object]] = {
     "by, joined by hand, without a check": lambda logs: (
         joined(logs).mcc.by("country").collect(engine="streaming")
     ),
+    "Polars, join and pairs, with the check": plain_with_check,
     "Polars, join and pairs, without a check": plain,
     BASE: lambda logs: of_duckdb(logs, is_checked=True),
     "DuckDB, join and pairs, without a check": lambda logs: of_duckdb(logs, is_checked=False),
