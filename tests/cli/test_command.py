@@ -1059,7 +1059,7 @@ def test_the_shell_completes(tmp_path):
     script.write_text(app.app.generate_completion(shell="bash"))  # noqa: S604 - its name
     words = {
         ("polars-mcc", "rep"): ["report"],
-        ("polars-mcc", "report", "logs", "--min"): ["--min-n"],
+        ("polars-mcc", "report", "logs", "--min"): ["--min-age", "--min-n"],
     }
     for line, completed in words.items():
         listed = " ".join(f"'{word}'" for word in line)

@@ -374,6 +374,6 @@ def test_labels_that_come_later_are_joined_by_the_engine(engine):
     tied = pl.concat([late, late.tail(1).with_columns(label=pl.lit("emu"))])
     with pytest.raises(pl.exceptions.InvalidOperationError, match="user 99 has two labels at its"):
         PredictionLog(make(rows), outcomes=make(tied), **options).by().lazy().collect()
-    other = late.to_pandas() if engine not in EAGER else _duckdb(late)
+    other = _pyarrow(late) if engine not in EAGER else _duckdb(late)
     with pytest.raises(TypeError, match="two engines"):
         PredictionLog(make(rows), outcomes=other, **options)
