@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -66,6 +66,32 @@ def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  
     return frame, given._replace(gold=gold, outcomes=None, on=None, latest=None, waiting=True)
 
 
+class LabelsOfIds(NamedTuple):
+    """The label of each id, once."""
+
+    rows: pl.LazyFrame
+    """A row per id: the keys that ids are joined by, the label, and its time if it is known."""
+    gold: str
+    keys: Sequence[pl.Expr]
+    """The keys of the predictions."""
+
+    def beside(self, predictions: pl.LazyFrame, *, in_order: bool = False) -> pl.LazyFrame:
+        """The predictions, each beside its label."""
+        names = [key.meta.output_name() for key in self.keys]
+        rows = predictions.with_columns(self.keys)
+        order: Literal["left", "none"] = "left" if in_order else "none"
+        return rows.join(self.rows, on=names, how="left", maintain_order=order).drop(names)
+
+    def in_memory(self) -> LabelsOfIds:
+        """The same, for several queries: the labels are read now."""
+        return self._replace(rows=_collected(self.rows).lazy())
+
+
+def labels_of_ids(predictions: pl.LazyFrame, given: GivenRoles) -> LabelsOfIds:
+    """The label of each id, for these predictions, or an error."""
+    return _of_polars(given.outcomes.lazy(), _Found.of(predictions, given.outcomes, given))
+
+
 def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  # noqa: ANN401 - as above
     """The predictions, each beside its label, and the name of the column with the labels."""
     if isinstance(source, Frame) != isinstance(outcomes, Frame):
@@ -74,51 +100,64 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
             "one of them with the engine of the other first"
         )
         raise TypeError(msg)
-    schema, of_labels = _schema_of(source), _schema_of(outcomes)
-    assert given.on is not None  # noqa: S101 - checked above
-    try:
-        ids, named = (several_columns(each, given.on, "on") for each in (schema, of_labels))
-        gold = one_column(of_labels, given.gold, "gold")
-        latest = None if given.latest is None else one_column(of_labels, given.latest, "latest")
-    except MissingColumn as error:
-        where = "the outcomes" if error.schema == of_labels else "the predictions"
-        alike = " Both frames need it: rename it in one of them." if error.role == "on" else ""
-        msg = f"{where} have {error.problem}{alike}"
-        raise pl.exceptions.ColumnNotFoundError(msg) from None
-    if ids.names != named.names:
-        msg = (
-            f"on is {quoted(ids.names)} in the predictions and {quoted(named.names)} in the "
-            "outcomes: name columns that both have"
-        )
-        raise ValueError(msg)
-    if gold.name in schema:
-        msg = (
-            f"both the predictions and the outcomes have a column '{gold.name}' (gold): drop or "
-            "rename the one that is not the label; if labels are joined already, describe the "
-            "predictions again"
-        )
-        raise pl.exceptions.DuplicateError(msg)
-    if latest is not None:
-        _check_latest(latest.name, latest.dtype)
-    dtypes = [
-        _dtype_of_id(name, (dtype, of_label))
-        for (name, dtype), of_label in zip(ids.dtypes.items(), named.dtypes.dtypes(), strict=True)
-    ]
+    found = _Found.of(source, outcomes, given)
     if not isinstance(source, Frame):
         from polars_mcc._frame.late_labels_of_engines import joined_by_engine  # noqa: PLC0415 - narwhals
 
-        return joined_by_engine(source, outcomes, named, gold, latest), gold.name
-    labels = _label_of_each_id(outcomes.lazy(), _keys_of(named, dtypes), gold, latest)
-    keys = _keys_of(ids, dtypes)
-    names = [key.meta.output_name() for key in keys]
-    hashed = [*map(_as_key, names, dtypes)]
-    rows = source.lazy().with_columns(keys).with_columns(hashed)
-    labels = labels.with_columns(hashed)
+        joined = joined_by_engine(source, outcomes, found.of_labels, found.gold, found.latest)
+        return joined, found.gold.name
+    labels = _of_polars(outcomes.lazy(), found)
     if isinstance(source, pl.LazyFrame):
-        return rows.join(labels, on=names, how="left").drop(names), gold.name
-    warn_of(_shared_ids(source.select(keys), ids))
-    joined = rows.join(labels, on=names, how="left", maintain_order="left")
-    return _collected(joined.drop(names)), gold.name
+        return labels.beside(source), labels.gold
+    warn_of(_shared_ids(source.select(labels.keys), found.ids))
+    return _collected(labels.beside(source.lazy(), in_order=True)), labels.gold
+
+
+class _Found(NamedTuple):
+    """The columns of both frames that a user named."""
+
+    ids: NamedColumns
+    of_labels: NamedColumns
+    """The ids of the outcomes."""
+    dtypes: Sequence[pl.DataType]
+    """The dtypes in which ids are compared."""
+    gold: NamedColumns
+    latest: NamedColumns | None
+
+    @classmethod
+    def of(cls, source: Any, outcomes: Any, given: GivenRoles) -> _Found:  # noqa: ANN401 - as above
+        """Find the columns, or raise an error."""
+        schema, of_labels = _schema_of(source), _schema_of(outcomes)
+        assert given.on is not None  # noqa: S101 - checked by the caller
+        try:
+            ids, named = (several_columns(each, given.on, "on") for each in (schema, of_labels))
+            gold = one_column(of_labels, given.gold, "gold")
+            latest = None
+            if given.latest is not None:
+                latest = one_column(of_labels, given.latest, "latest")
+        except MissingColumn as error:
+            where = "the outcomes" if error.schema == of_labels else "the predictions"
+            alike = " Both frames need it: rename it in one of them." if error.role == "on" else ""
+            msg = f"{where} have {error.problem}{alike}"
+            raise pl.exceptions.ColumnNotFoundError(msg) from None
+        if ids.names != named.names:
+            msg = (
+                f"on is {quoted(ids.names)} in the predictions and {quoted(named.names)} in the "
+                "outcomes: name columns that both have"
+            )
+            raise ValueError(msg)
+        if gold.name in schema:
+            msg = (
+                f"both the predictions and the outcomes have a column '{gold.name}' (gold): drop "
+                "or rename the one that is not the label; if labels are joined already, describe "
+                "the predictions again"
+            )
+            raise pl.exceptions.DuplicateError(msg)
+        if latest is not None:
+            _check_latest(latest.name, latest.dtype)
+        both = zip(ids.dtypes.items(), named.dtypes.dtypes(), strict=True)
+        dtypes = [_dtype_of_id(name, (own, other)) for (name, own), other in both]
+        return cls(ids, named, dtypes, gold, latest)
 
 
 def _check_latest(name: str, dtype: pl.DataType) -> None:
@@ -167,29 +206,25 @@ def _keys_of(ids: NamedColumns, dtypes: Iterable[pl.DataType]) -> list[pl.Expr]:
     ]
 
 
-def _as_key(id_: str, dtype: pl.DataType) -> pl.Expr:
+def _as_key(id_: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     """An id that is joined by: of text, two hashes of 64 bits, in half the time.
 
     That any two of n ids have both hashes in common has a probability of n² / 2¹²⁹.
     """
-    text = pl.col(id_)  # Its hashes fill an Int128, which may wrap: that loses nothing.
     if dtype not in (pl.String, pl.Binary):
-        return text
-    high, low = (text.hash(seed).cast(pl.Int128) for seed in (0, 1))
-    return pl.when(text.is_not_null()).then(high * _HALF + low).alias(id_)
+        return id_
+    # The hashes fill an Int128, which may wrap: that loses nothing.
+    high, low = (id_.hash(seed).cast(pl.Int128) for seed in (0, 1))
+    return pl.when(id_.is_not_null()).then(high * _HALF + low)
 
 
-def _label_of_each_id(
-    outcomes: pl.LazyFrame,
-    keys: Sequence[pl.Expr],
-    gold: NamedColumns,
-    latest: NamedColumns | None,
-) -> pl.LazyFrame:
+def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
     """The label of each id, once. The query fails if an id has two labels.
 
     Of the labels of an id, or of its newest ones, the first and the last in some order are equal,
     unless there are two.
     """
+    gold, latest, keys = found.gold, found.latest, _keys_of(found.of_labels, found.dtypes)
     names = [key.meta.output_name() for key in keys]
     label = as_compared(gold.expr, gold.name, gold.dtype, gold.dtype)
     if is_list(gold.dtype):  # A list with a null is a null label.
@@ -223,8 +258,13 @@ def _label_of_each_id(
     way = "" if latest is not None else "name the time of a label as latest, or "
     message += ["' and '", _told(last, is_two, gold.dtype), f"'; {way}keep one of them"]
     known = unless(first, Failure(is_two, message)).alias(gold.name)
+    of_keys = [*zip(names, found.dtypes, strict=True)]
     dtype = pl.Int64() if latest is None else latest.dtype
-    return each.select(*names, known, *(pl.col(name).cast(dtype) for name in shown))
+    joined_by = [_as_key(pl.col(name), of_id).alias(name) for name, of_id in of_keys]
+    rows = each.select(*joined_by, known, *(pl.col(name).cast(dtype) for name in shown))
+    own = zip(_keys_of(found.ids, found.dtypes), of_keys, strict=True)
+    of_rows = [_as_key(key, of_id).alias(name) for key, (name, of_id) in own]
+    return LabelsOfIds(rows, gold.name, of_rows)
 
 
 def _told(value: pl.Expr, is_told: pl.Expr, dtype: pl.DataType | None = None) -> pl.Expr:

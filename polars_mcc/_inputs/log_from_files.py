@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
-from polars_mcc._frame.late_labels import with_late_labels
+from polars_mcc._frame.late_labels import LabelsOfIds, labels_of_ids, with_late_labels
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._frame.roles import GivenRoles
@@ -133,7 +133,7 @@ class TypedLog:
     """The columns that other options of the command name, such as `within`."""
     source: pl.LazyFrame | None = None
     """Some of the rows. Without it: all rows of the files."""
-    labels: TypedColumns | None = None
+    labels: LabelsOfIds | None = None
     """The labels that come later, if they are in memory already."""
 
     def __post_init__(self) -> None:
@@ -158,8 +158,8 @@ class TypedLog:
     def _outcomes(self) -> TypedColumns | None:
         """The labels that come later, with the columns of them that are typed."""
         options = self.options
-        if self.labels is not None or options.outcomes is None:
-            return self.labels
+        if options.outcomes is None:
+            return None
         logs = read_files.find_logs(options.outcomes)
         if logs.format.name == CSV:
             schema = read_files.scan_logs(logs).collect_schema()
@@ -170,13 +170,11 @@ class TypedLog:
         read_files.check_same_dtypes(logs, typed.read)
         return typed
 
-    def with_labels_in_memory(self) -> TypedLog:
-        """The same log, for several queries: labels that come later are read once, now."""
-        if (typed := self._outcomes) is None:
-            return self
-        needed = [as_expr(name) for name in (*typed.read, *typed.computed)]
-        typed.rows = typed.rows.select(needed).collect().lazy()
-        return replace(self, labels=typed)
+    def labels_in_memory(self) -> LabelsOfIds | None:
+        """The labels that come later, read now: several queries may use them."""
+        if self._outcomes is None:
+            return None
+        return labels_of_ids(self._own.rows, self._given).in_memory()
 
     @cached_property
     def _own(self) -> TypedColumns:
@@ -185,16 +183,23 @@ class TypedLog:
         return TypedColumns(self._filtered, (), columns)
 
     @cached_property
+    def _given(self) -> GivenRoles:
+        """What is typed about labels that come later."""
+        options, outcomes = self.options, self._outcomes
+        named: dict[str, Any] = {"gold": options.gold, "latest": options.latest}
+        if outcomes is not None:
+            named = {"gold": outcomes.columns["gold"], "latest": outcomes.columns["latest"]}
+            named["outcomes"] = outcomes.rows
+        ages = {"min_age": options.min_age, "now": options.now}
+        return GivenRoles(**named, **self._own.columns, **ages, waiting=options.waiting)  # type: ignore[arg-type]
+
+    @cached_property
     def _late(self) -> tuple[pl.LazyFrame, GivenRoles, Collection[str]]:
         """The rows that are old enough, with their labels; what they are now; what is read."""
-        options, outcomes, own = self.options, self._outcomes, self._own
-        named: dict[str, Any] = {"gold": options.gold, "latest": options.latest, **own.columns}
-        if outcomes is not None:
-            named |= {"gold": outcomes.columns["gold"], "latest": outcomes.columns["latest"]}
-            named["outcomes"] = outcomes.rows
-        given = GivenRoles(
-            **named, waiting=options.waiting, min_age=options.min_age, now=options.now
-        )
+        own, given = self._own, self._given
+        if self.labels is not None:
+            given = given._replace(gold=self.labels.gold, waiting=True)
+            return self.labels.beside(own.rows), given, own.read
         return *with_late_labels(own.rows, given), own.read
 
     @property

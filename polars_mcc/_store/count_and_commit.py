@@ -23,7 +23,7 @@ from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import option, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar
-from polars_mcc._frame.late_labels import as_length, before
+from polars_mcc._frame.late_labels import LabelsOfIds, as_length, before
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
@@ -65,8 +65,8 @@ class Keeping:
     failures: dict[str, Exception] = field(default_factory=dict)
     store: Store = field(init=False)
     files: CurrentInputs = field(init=False)
-    _now: TypedLog = field(init=False)
-    """The log, with the labels that came later as they are since the store was opened."""
+    _labels: LabelsOfIds | None = None
+    """The labels that come later, as they are since the store was opened."""
     _plan: StatusByPath = field(default_factory=dict)
     """What is to be done, as of the last look at the store and the inputs."""
     _other_names: dict[str, str | None] = field(default_factory=dict)
@@ -104,7 +104,6 @@ class Keeping:
         self.store = Store.of(self.path, self.log.inputs.options)
         self.files = CurrentInputs(self.log.inputs, again=is_again)
         self.failures |= self.files.failures
-        self._now = replace(self.log, labels=None).with_labels_in_memory()
         if self.store.table is None:
             counts, columns = self._first()
             about = {**wanted, "columns": columns}
@@ -124,7 +123,7 @@ class Keeping:
         failures: list[Exception] = []
         for path in self.files.now:
             try:
-                log = replace(self._now, source=self.files.scan([path]))
+                log = replace(self.log, source=self.files.scan([path]))
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:
@@ -193,6 +192,8 @@ class Keeping:
         if self.is_shown and todo:
             progress = progress_bar(replace(self.log.inputs, files=files))
         chunks = self.files.chunks(todo)
+        if chunks:
+            self._labels = replace(self.log, source=self.files.scan(chunks[0])).labels_in_memory()
         with progress as bar, closing(_in_threads(self._counts_of, chunks)) as answers:
             for counts, again in answers:
                 same = [entry for entry in again if entry == self.files.now[entry.path]]
@@ -210,7 +211,7 @@ class Keeping:
     def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
         """Count some inputs, and look at them again: they may have changed during the count."""
         try:
-            log = replace(self._now, source=self.files.scan(chunk))
+            log = replace(self.log, source=self.files.scan(chunk), labels=self._labels)
             counts = [counts_to_keep(log.log, [*log.keys, FILE])]
             times = [] if log.options.outcomes is None else [log.newest_times(FILE)]
             answer, *of_inputs = pl.collect_all([*counts, *times])

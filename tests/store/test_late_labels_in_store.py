@@ -260,8 +260,20 @@ def test_labels_are_read_once_in_a_run(tmp_path, monkeypatch):
     for _ in range(5):
         nights.pass_a_night()
     times = []
-    read = TypedLog.with_labels_in_memory
-    monkeypatch.setattr(TypedLog, "with_labels_in_memory", lambda log: times.append(1) or read(log))
+    read = TypedLog.labels_in_memory
+    monkeypatch.setattr(TypedLog, "labels_in_memory", lambda log: times.append(1) or read(log))
     monkeypatch.setattr(new_and_changed, "_CHUNK_LIMITS", (1, 0))
     assert nights.keep("all") == {"counted": 5}
     assert len(times) == 1
+
+
+def test_two_labels_are_an_error_and_the_store_stays(tmp_path):
+    nights = Nights(tmp_path, 5)
+    nights.pass_a_night()
+    assert nights.keep("3d") == {"counted": 1}
+    before = PredictionLog.from_store(nights.store).by().collect()
+    labels = {"id": [0, 0], "outcome": ["u", "v"], "at": [99, 99]}
+    pl.DataFrame(labels).write_parquet(nights.labels / "99.parquet")
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="^id 0 has two labels at its"):
+        nights.keep("3d")
+    assert PredictionLog.from_store(nights.store).by().collect().equals(before)
