@@ -192,8 +192,7 @@ class Keeping:
         if self.is_shown and todo:
             progress = progress_bar(replace(self.log.inputs, files=files))
         chunks = self.files.chunks(todo)
-        if chunks:
-            self._labels = replace(self.log, source=self.files.scan(chunks[0])).labels_in_memory()
+        self._labels = self._labels_now(todo)
         with progress as bar, closing(_in_threads(self._counts_of, chunks)) as answers:
             for counts, again in answers:
                 same = [entry for entry in again if entry == self.files.now[entry.path]]
@@ -207,6 +206,17 @@ class Keeping:
                     is_alone = self._put({})
                     latest = time.monotonic()
         return changed
+
+    def _labels_now(self, todo: Iterable[str]) -> LabelsOfIds | None:
+        """The labels that come later, for these inputs; None without a readable input."""
+        for path in todo if self.log.options.outcomes is not None else ():
+            try:
+                return replace(self.log, source=self.files.scan([path])).labels_in_memory()
+            except pl.exceptions.InvalidOperationError:  # An id has two labels.
+                raise
+            except (pl.exceptions.PolarsError, OSError):
+                continue  # It fails again when it is counted.
+        return None
 
     def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
         """Count some inputs, and look at them again: they may have changed during the count."""

@@ -277,3 +277,15 @@ def test_two_labels_are_an_error_and_the_store_stays(tmp_path):
     with pytest.raises(pl.exceptions.InvalidOperationError, match="^id 0 has two labels at its"):
         nights.keep("3d")
     assert PredictionLog.from_store(nights.store).by().collect().equals(before)
+
+
+def test_a_damaged_input_does_not_keep_others_out(tmp_path):
+    nights = Nights(tmp_path, 6)
+    for _ in range(2):
+        nights.pass_a_night()
+    whole = (nights.predictions / "0.parquet").read_bytes()
+    (nights.predictions / "0.parquet").write_bytes(b"PAR1")
+    with pytest.raises(pl.exceptions.ComputeError, match=r"0\.parquet' cannot be read as Parquet"):
+        nights.keep("3d")
+    (nights.predictions / "0.parquet").write_bytes(whole)
+    assert nights.keep("3d") == {"counted": 1, "recounted": 1}
