@@ -48,9 +48,9 @@ class Seen:
     def look(self, log: SlicedLog, counts: pl.DataFrame) -> pl.DataFrame:
         """Take the labels of counts, and return the counts."""
         is_hashed = log.with_text is not None
-        is_plain = log.nulls == "drop" and log.is_frequency and log.windows is None
-        are_labels = not log.is_of_scores and not log.is_multilabel
-        if is_plain and are_labels and {"gold", "pred", "n"} <= {*counts.columns}:
+        are_pairs = {"gold", "pred", "n"} <= {*counts.columns} and not log.is_of_scores
+        is_plain = are_pairs and not log.is_multilabel and log.windows is None
+        if is_plain and counts["gold"].null_count():
             pairs = log.once(counts.lazy()).with_columns(model=MODEL if log.has_models else None)
             self.labelled.append(labelled_rows(pairs))
         for column in (counts[name] for name in _COLUMNS if name in counts.columns):

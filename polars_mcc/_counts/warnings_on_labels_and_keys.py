@@ -158,9 +158,12 @@ def remarks(
 
 
 def missing_unevenly(sides: LogLabels, seen: Seen | None) -> Iterator[str]:
-    """Sentences on labels that are missing for some predictions more often than for others."""
-    if seen is not None and seen.labelled:
-        roles = sides.described.roles
+    """Sentences on labels that are missing for some predictions more often than for others.
+
+    The advice is to reweight, so labels that are reweighted, or cannot be, are not told.
+    """
+    roles = sides.described.roles
+    if seen is not None and seen.labelled and roles.nulls == "drop" and roles.is_frequency:
         yield from none_labelled(seen.labelled[0], roles)
         yield from labelled_unevenly(seen.labelled[0], roles.gold.name, sides.as_pred)
 

@@ -17,10 +17,15 @@ from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
-from polars_mcc._counts.labels_seen import labelled_rows
+from polars_mcc._counts.labels_seen import Seen, labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of
-from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
-from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly, sooner_for_some
+from polars_mcc._counts.warnings_on_labels_and_keys import (
+    LogLabels,
+    key_is_gold,
+    missing_unevenly,
+    remarks,
+)
+from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
@@ -173,7 +178,7 @@ class Answers:
         sides = LogLabels.of(self.counted.counts or self.log, self.log)
         pairs = self.pairs.lazy().with_columns(model="model" if self.has_models else None)
         return [
-            *labelled_unevenly(labelled_rows(pairs), self.log.roles.gold.name, sides.as_pred),
+            *missing_unevenly(sides, Seen(labelled=[labelled_rows(pairs)])),
             *sooner_for_some(self.log, lambda ages: self.counted.collect("ages of labels", ages)),
             *remarks(sides),
             *key_is_gold(self.log, [key.of_log for key in self.keys]),

@@ -406,3 +406,14 @@ def test_a_log_that_is_reweighted_waits_too_and_is_not_told(fraud, ask):
         warnings.simplefilter("error", PredictionLogWarning)
         answer = ASK[ask](log)
     assert answer["n_waiting"].sum() == fraud["gold"].null_count() == answer["n_null"].sum()
+
+
+@pytest.mark.parametrize("options", [{"nulls": "label"}, {"sample_weight": "w"}])
+def test_what_cannot_be_reweighted_is_not_told(fraud, options):
+    """If null is a class, no label is missing."""
+    log = fraud.with_columns(w=pl.lit(1.5)).mcc(**options)
+    assert REMARK in fraud.mcc().report("key", format="md")
+    assert "is known for" not in log.report("key", format="md")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PredictionLogWarning)
+        log.by("key", ci=0.95)
