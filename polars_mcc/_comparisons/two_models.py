@@ -42,8 +42,8 @@ def of_models(
 ) -> pl.DataFrame:
     """Both scores of each slice, and their difference: b minus a.
 
-    If labelled rows stand for others, the interval is that of all rows with their labels, wider by
-    the variance that rows without a label add.
+    Labelled rows may stand for others. Then the interval is first made as if all rows had a label.
+    Rows without a label add a variance, which makes it wider.
     """
     [metric] = asked.metrics
     own, pairs = reweighted(log, counts.lazy())

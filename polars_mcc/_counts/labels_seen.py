@@ -67,7 +67,7 @@ class Seen:
 
 
 def labelled_rows(pairs: pl.LazyFrame) -> pl.DataFrame:
-    """Count the rows of each `model` and `pred`, and those of them that have a gold label."""
+    """Count the rows of each `model` and `pred`, and how many of them are `labelled`."""
     n = pl.col("n")
     sums = {"n": n.sum(), "labelled": n.filter(pl.col("gold").is_not_null()).sum()}
     of_preds = pairs.filter(pl.col("pred").is_not_null()).group_by("model", "pred").agg(**sums)

@@ -64,9 +64,9 @@ def sooner_for_some(
     log: Described[Any],
     collect: Callable[[Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame],
 ) -> Iterator[str]:
-    """A sentence if labels of one class come sooner than those of another, where times are known.
+    """A sentence if labels of one class come sooner than labels of another.
 
-    `collect` collects a query of the rows of the log.
+    It needs the times of predictions and labels. `collect` collects a query of the rows of the log.
     """
     roles, frame = log.roles, log.roles.source
     if not isinstance(frame, Frame) or LABELLED_AT not in frame.collect_schema():
