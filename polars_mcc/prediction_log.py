@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import own_message
+from polars_mcc._base.errors_on_collect import in_own_words
 from polars_mcc._base.message_parts import Words, as_code, said
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
@@ -72,15 +72,12 @@ def _as_method(verb: VerbT) -> VerbT:
         is_answered_here = isinstance(log.frame, pl.DataFrame) or verb is _check
         with seen() if is_answered_here else nullcontext() as labels:
             try:
-                answer = _answered(log, verb, given, options)
+                with in_own_words():
+                    answer = _answered(log, verb, given, options)
             except MissingColumn as error:
                 named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
                 error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
                 raise
-            except pl.exceptions.InvalidOperationError as error:
-                if (message := own_message(str(error))) is None:
-                    raise
-                raise pl.exceptions.InvalidOperationError(message) from None
             except CheckError:
                 warn_of(_warnings(log, verb, given, {**defaults, **options}, labels))
                 raise

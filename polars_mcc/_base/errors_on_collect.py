@@ -6,7 +6,8 @@ its error shows the value. So the message is the value of a cast that fails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import polars as pl
@@ -43,6 +44,17 @@ def reason(error: BaseException) -> str:
     if (message := own_message(text)) is not None:
         return message
     return text if isinstance(text, Words) else text.split("\n\n", 1)[0].strip()
+
+
+@contextmanager
+def in_own_words() -> Iterator[None]:
+    """Raise an error that was given to `unless` with its message alone."""
+    try:
+        yield
+    except pl.exceptions.InvalidOperationError as error:
+        if (message := own_message(str(error))) is None:
+            raise
+        raise pl.exceptions.InvalidOperationError(message) from None
 
 
 def own_message(text: str) -> str | None:

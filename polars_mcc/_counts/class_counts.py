@@ -22,8 +22,8 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
     not lost.
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
-    # Pairs tell for which predictions a label is known.
-    is_plain = is_plain and (not log.waiting or log.is_multilabel)
+    if log.waiting and not log.is_multilabel:  # Pairs tell for which predictions a label is known.
+        is_plain = False
     if is_plain and log.is_multilabel:
         counts = {"n": pl.lit(1, pl.Int64), "n_null": pl.lit(0, pl.Int64)}
         rows = log.rows.select(*log.slice, "gold", "pred", **counts)
@@ -155,7 +155,7 @@ def not_scored(log: SlicedLog) -> pl.Expr:
 
 
 def unscored_sums(log: SlicedLog) -> dict[str, pl.Expr]:
-    """Count the rows of a slice that are not scored, and those that wait, from its pairs."""
+    """Count the rows of a slice that are not scored, and the rows that wait. Pairs tell both."""
     left_out = not_scored(log)
     waiting = pl.when(pl.col("gold").is_null()).then(left_out).otherwise(0)
-    return dict(zip(log.unscored, (left_out.sum(), waiting.sum()), strict=False))
+    return log.unscored_as(left_out.sum(), waiting.sum())

@@ -76,6 +76,10 @@ class Scoring:
         """The columns of an answer that count rows that are not scored."""
         return unscored_columns(waiting=self.waiting)
 
+    def unscored_as(self, n_null: pl.Expr, n_waiting: pl.Expr) -> dict[str, pl.Expr]:
+        """The expressions of those of these columns that an answer has, by name."""
+        return dict(zip(self.unscored, (n_null, n_waiting), strict=False))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:

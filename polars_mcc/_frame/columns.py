@@ -147,10 +147,16 @@ def check_score(name: str, dtype: pl.DataType) -> None:
 def check_time(name: str, dtype: pl.DataType) -> None:
     """Raise a SchemaError unless the time of a row is a Date or Datetime."""
     if not isinstance(dtype, (pl.Date, pl.Datetime)):
-        parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")
-        way = said("parse it first, as in ", parsed) if dtype == pl.String else "cast it first"
-        msg = said(f"time '{name}' must be Date or Datetime, but is {dtype}; ", way)
-        raise pl.exceptions.SchemaError(msg)
+        what = f"time '{name}' must be Date or Datetime, but is {dtype}; "
+        raise pl.exceptions.SchemaError(said(what, made_a_time(name, dtype)))
+
+
+def made_a_time(name: str, dtype: pl.DataType) -> str:
+    """How to make a column a time."""
+    if dtype != pl.String:
+        return "cast it first"
+    parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")
+    return said("parse it first, as in ", parsed)
 
 
 def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:

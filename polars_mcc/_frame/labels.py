@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, as_sql_text, cast, column, option, said
+
+T = TypeVar("T")
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
 """The name and dtype of each column of labels. Two columns may have the same name."""
@@ -330,3 +332,17 @@ def are_scored(gold: pl.Expr, pred: pl.Expr, nulls: Nulls) -> pl.Expr:
     if nulls == "label":
         return pl.lit(value=True)
     return gold.is_not_null() & pred.is_not_null()
+
+
+def of_two_labels(
+    ids: Iterable[tuple[str, T]], labels: Iterable[T], gold: str, latest: str | None
+) -> list[str | T]:
+    """The words and values of the message that an id has two labels, maybe at its newest time."""
+    message: list[str | T] = []
+    for name, value in ids:
+        message += [f"{', ' if message else ''}{name} ", value]
+    first, last = labels
+    time = "" if latest is None else f" at its newest '{latest}'"
+    way = "name the time of a label as latest, or " if latest is None else ""
+    message += [f" has two labels{time} in '{gold}', '", first, "' and '", last]
+    return [*message, f"'; {way}keep one of them"]

@@ -9,19 +9,20 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, own_message, unless
-from polars_mcc._base.message_parts import Words, as_sql, cast, column, option, quoted, said
+from polars_mcc._base.errors_on_collect import Failure, in_own_words, unless
+from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame.columns import (
     NamedColumns,
     as_expr,
     check_time,
+    made_a_time,
     one_column,
     several_columns,
 )
 from polars_mcc._frame.frames import Frame
-from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_list
+from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_list, of_two_labels
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
 
@@ -163,10 +164,8 @@ class _Found(NamedTuple):
 def _check_latest(name: str, dtype: pl.DataType) -> None:
     """Raise a SchemaError unless the times of labels have an order."""
     if not (dtype.is_temporal() or dtype.is_integer() or dtype == pl.Null):
-        parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")
-        way = said("parse it first, as in ", parsed) if dtype == pl.String else "cast it first"
-        msg = said(f"latest must be a date, a time or an integer, but '{name}' is {dtype}; ", way)
-        raise pl.exceptions.SchemaError(msg)
+        what = f"latest must be a date, a time or an integer, but '{name}' is {dtype}; "
+        raise pl.exceptions.SchemaError(said(what, made_a_time(name, dtype)))
 
 
 def _rows_of(frame: object) -> Any:  # noqa: ANN401 - as above
@@ -250,13 +249,9 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
     of_id |= dict.fromkeys(shown, pl.col(_TIME).max())
     each = rows.group_by(names).agg(**of_id)
     is_two = first != last
-    what = "two labels" if latest is None else f"two labels at its newest '{latest.name}'"
-    which: list[str | pl.Expr] = []
-    for name in names:
-        which += [f"{', ' if which else ''}{name.removeprefix(_ID)} ", _told(pl.col(name), is_two)]
-    message = [*which, f" has {what} in '{gold.name}', '", _told(first, is_two, gold.dtype)]
-    way = "" if latest is not None else "name the time of a label as latest, or "
-    message += ["' and '", _told(last, is_two, gold.dtype), f"'; {way}keep one of them"]
+    which = [(name.removeprefix(_ID), _told(pl.col(name), is_two)) for name in names]
+    labels = (_told(side, is_two, gold.dtype) for side in (first, last))
+    message = of_two_labels(which, labels, gold.name, None if latest is None else latest.name)
     known = unless(first, Failure(is_two, message)).alias(gold.name)
     of_keys = [*zip(names, found.dtypes, strict=True)]
     dtype = pl.Int64() if latest is None else latest.dtype
@@ -345,12 +340,8 @@ def _as_time(now: object, time: NamedColumns) -> object:
 
 def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
     """The rows, or the error of a label in our own words."""
-    try:
+    with in_own_words():
         return rows.collect()
-    except pl.exceptions.InvalidOperationError as error:
-        if (message := own_message(str(error))) is None:
-            raise
-        raise pl.exceptions.InvalidOperationError(message) from None
 
 
 def _shared_ids(keys: pl.DataFrame, ids: NamedColumns) -> Iterator[str]:

@@ -11,6 +11,7 @@ import polars as pl
 
 from polars_mcc._frame.columns import NamedColumns
 from polars_mcc._frame.engines import Engine, EngineQuery, collected
+from polars_mcc._frame.labels import of_two_labels
 
 _NEWEST, _OTHER = "polars_mcc_newest", "polars_mcc_other"
 
@@ -26,10 +27,11 @@ def joined_by_engine(
 
     The columns are named, and checked.
     """
-    of_time = {} if latest is None else {"latest": latest}
-    outcomes.check({"on": ids, "gold": gold, **of_time})
+    columns = {"on": ids, "gold": gold, **({} if latest is None else {"latest": latest})}
+    outcomes.check(columns)
     keys = outcomes.named(ids.given)
-    rows = outcomes.frame.select(*keys, *outcomes.named(gold.given), *_names(outcomes, latest))
+    used = (name for named in columns.values() for name in outcomes.named(named.given))
+    rows = outcomes.frame.select(*used)
     rows = rows.filter(*(~nw.col(key).is_null() for key in keys))
     if latest is not None:
         time = nw.col(latest.name)
@@ -44,21 +46,13 @@ def joined_by_engine(
         dtypes = {name: outcomes.schema[name] for name in (*keys, gold.name)}
         of_two = collected(twice, {**dtypes, _OTHER: dtypes[gold.name]})
         for row in of_two.iter_rows(named=True):
-            which = ", ".join(f"{key} {row[key]}" for key in keys)
-            what = "two labels" if latest is None else f"two labels at its newest '{latest.name}'"
-            way = "" if latest is not None else "name the time of a label as latest, or "
-            msg = (
-                f"{which} has {what} in '{gold.name}', {row[gold.name]!r} and {row[_OTHER]!r}; "
-                f"{way}keep one of them"
-            )
+            which, labels = [(key, row[key]) for key in keys], (row[gold.name], row[_OTHER])
+            named = None if latest is None else latest.name
+            msg = "".join(map(str, of_two_labels(which, labels, gold.name, named)))
             raise pl.exceptions.InvalidOperationError(msg)
 
     frame = _beside(source.frame, labels.drop(_OTHER), keys)
     return replace(source, frame=frame, check_rows=check)
-
-
-def _names(engine: Engine, columns: NamedColumns | None) -> Sequence[str]:
-    return [] if columns is None else engine.named(columns.given)
 
 
 def _beside(rows: EngineQuery, of_ids: Any, keys: Sequence[str]) -> EngineQuery:  # noqa: ANN401 - of the same kind

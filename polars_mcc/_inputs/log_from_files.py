@@ -298,7 +298,7 @@ class TypedLog:
         by_default = (
             [] if preds is None else [pred for pred in preds.given if isinstance(pred, str)]
         )
-        schema = self._filtered.collect_schema()
+        schema = self._own.schema
         of_filter = [] if condition is None else columns_in(condition, schema)
         used = [*self._typed.read, *by_default, *of_filter, *self._late[2]]
         read = [name for name in used if name in schema]

@@ -132,9 +132,7 @@ def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> d
             (np.where(is_never, p_found, s - recall * (s - t)), np.where(is_never, p_found, t)),
         ):
             counts = t, p, c, t - c, p - c, s - t - p + c
-            tables.append(
-                ClassTable(*counts, np.zeros_like(t), classes.n_other_classes, np.ones_like(t))
-            )
+            tables.append(ClassTable.plain(counts, classes.n_other_classes))
     col, _ = columns_of_classes(classes, tables, [], None)
     scores = TwoByTwo.of_floats(col).scores(None)
     return {
@@ -166,6 +164,4 @@ def _table(
     p = added_up(pairs.n * kept[pairs.gold], pairs.pred, len(t)) + hits * t + come
     c = classes.c * kept + hits * t
     tn = np.clip(rows.spread(classes.s) - t - p + c, 0, None)
-    return ClassTable(
-        t, p, c, t - c, p - c, tn, np.zeros_like(t), classes.n_other_classes, np.ones_like(t)
-    )
+    return ClassTable.plain((t, p, c, t - c, p - c, tn), classes.n_other_classes)

@@ -14,6 +14,7 @@ rows of a proportion that an interval stands for come from smoothed tables:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,12 @@ class ClassTable(NamedTuple):
     """Over how many classes the pseudo-misses are spread."""
     n_misses: Floats
     """How many pseudo-misses a class has, beside its pseudo-hit."""
+
+    @classmethod
+    def plain(cls, counts: Sequence[Floats], n_other_classes: Floats) -> ClassTable:
+        """A table without pseudo-rows: t, p, c, fn, fp and tn."""
+        t, p, c, fn, fp, tn = counts
+        return cls(t, p, c, fn, fp, tn, np.zeros_like(t), n_other_classes, np.ones_like(t))
 
 
 def tables_of(
@@ -80,8 +87,7 @@ def tables_of(
 def observed_table(classes: Classes) -> ClassTable:
     """The classes as they are."""
     counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
-    none = np.zeros_like(classes.t)
-    return ClassTable(*counts, none, classes.n_other_classes, np.ones_like(none))
+    return ClassTable.plain(counts, classes.n_other_classes)
 
 
 def pseudo_share(rows: Floats, n_misses: Floats | float = 1.0) -> Floats:

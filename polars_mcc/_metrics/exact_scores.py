@@ -68,10 +68,7 @@ def measure(
             )
             for metric in metrics
         },
-        **{
-            name: log.numbers.as_count(pl.col(column))
-            for name, column in zip(log.unscored, ("null", "waiting"), strict=False)
-        },
+        **log.unscored_as(*(log.numbers.as_count(pl.col(name)) for name in ("null", "waiting"))),
     )
 
 

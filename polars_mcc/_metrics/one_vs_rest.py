@@ -96,7 +96,7 @@ def class_scores(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
     t, p, c, s = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n"), pl.col("s")
     n = count_of(log, s)
     scores = TwoByTwo.exact(log.numbers, t, p, c, s).scores(log.zero_division)
-    unscored = dict(zip(log.unscored, (pl.col("null_n").sum(), waiting_of(log)), strict=False))
+    unscored = log.unscored_as(pl.col("null_n").sum(), waiting_of(log))
     of_slice = {"s": rows_of(log), **unscored}
     return (
         classes.with_columns(log.within_slice(sum_).alias(name) for name, sum_ in of_slice.items())

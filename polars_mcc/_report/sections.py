@@ -58,8 +58,8 @@ class Section:
 
 
 _HIDDEN_OF_MODELS = ("diff_se", "p_value", "n_null", "n_waiting")
-_HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "n_null")
-_HIDDEN_OF_WORST += ("n_waiting",)
+_HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested")
+_HIDDEN_OF_WORST += ("n_null", "n_waiting")
 
 
 def sections(answers: Answers) -> Iterator[Section]:
