@@ -104,8 +104,8 @@ class Described(Generic[FrameT]):
                 rows with the same prediction and no gold label, if labels came for some rows only.
                 The scores are then of all rows with a prediction. They are right only if, among
                 the rows of a slice with one prediction, whether a label comes does not depend on
-                the label. `by`, `score`, `classes`, `check`, `compare`, `contrast` and `drift` take
-                it: see *Labels for some rows* of `by`.
+                the label. `by`, `score`, `classes`, `check`, `compare`, `contrast`, `drift` and
+                `worst` take it: see *Labels for some rows* of `by`.
             zero_division: The score of a slice with one gold class or one predicted class, where
                 R_K is 0/0: 0.0, NaN, or None for null. So are precision and F1 at 0/0; fdr and for
                 are 1 minus it. Rates of gold rows, such as "tpr" and "fpr", are null without them,

@@ -59,10 +59,15 @@ class Counted(NamedTuple):
         return Segments.of(self.slices, self.number)
 
     @property
+    def sums(self) -> tuple[Floats, Floats]:
+        """The sums of `n` and of `squares` of each slice."""
+        n, squares = (added_up(x, self.slices, self.number) for x in (self.n, self.squares))
+        return n, squares
+
+    @property
     def per_weight(self) -> Floats:
         """How many rows a weight of 1 stands for, in each slice."""
-        n, squares = (added_up(x, self.slices, self.number) for x in (self.n, self.squares))
-        return n / squares
+        return np.divide(*self.sums)
 
 
 class CountedCells(NamedTuple):

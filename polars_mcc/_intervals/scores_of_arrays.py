@@ -168,7 +168,8 @@ class Scorer:
             of_metrics, placed, classes, is_known = self.influences(pairs, pools)
             scores = exact or self._scores(of_metrics, classes)
             if draws is None:
-                own = Draws(pairs.number, placed.slices, placed.n, placed.squares, None)
+                strata = placed.pred if self.is_reweighted else None
+                own = Draws(pairs.number, placed.slices, placed.n, placed.squares, None, strata)
                 draws = own, np.arange(len(placed.n))
             drawn, pair = draws
             sampling = Sampling(drawn.effective, drawn.n_clusters, self.is_frequency)

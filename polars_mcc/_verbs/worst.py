@@ -80,7 +80,8 @@ def worst(
             keys of 20 values each make about 18,000 slices.
         min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
             tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
-            would be as good.
+            would be as good. So it is with `nulls="reweight"`, where w is how many rows a labelled
+            row stands for.
         max_share: The largest share of the rows, or of the sum of weights, of a listed slice. If a
             larger slice is behind, its verdict is "most rows".
         bins: The number of bins. A numeric key with more than three times as many values is cut at
@@ -162,7 +163,8 @@ def worst(
         `metric="accuracy"` finds it. The same holds for a slice with a single predicted label if
         `zero_division` is not 0, and for "precision", which may be anything there. For a mean over
         classes, such as "f1_macro", a slice without one of the gold classes is not tested: its
-        score is the mean of other classes.
+        score is the mean of other classes. With `nulls="reweight"`, a slice and its rest are
+        reweighted apart; a slice is not tested if one of its predictions has no labelled row.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
     that fail*. Memory: 1 or 2 bytes per row, key and label; numbers and times take the bytes of
@@ -172,7 +174,8 @@ def worst(
     Raises:
         ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or
             `top` is too small; an option has an unknown value; the metric is a count, is of pairs,
-            or has no derivative; the log has `nulls="reweight"`.
+            or has no derivative; `to` is "expected", and the log has clusters, sample weights or
+            `nulls="reweight"`.
 
     The errors of `by` are raised too.
 
@@ -243,12 +246,10 @@ def worst(
         )
         raise ValueError(msg)
     chosen = _rate(metric)
-    reason = "its search counts labelled rows as they are, unlike contrast"
-    log.roles.check_without("worst", reason, "reweight")
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         call = Words("worst(..., to='expected')", "worst --to expected")
-        log.roles.check_without(call, needs, "cluster", "sample_weight")
+        log.roles.check_without(call, needs, "cluster", "sample_weight", "reweight")
     # NumPy is loaded for it alone.
     from polars_mcc._worst import search_steps  # noqa: PLC0415
     from polars_mcc._worst.column_codes import coded_log  # noqa: PLC0415

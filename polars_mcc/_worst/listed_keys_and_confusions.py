@@ -26,6 +26,7 @@ from polars_mcc._comparisons.difference_interval import (
     difference_by_cluster,
 )
 from polars_mcc._counts.class_counts import classes_of_pairs
+from polars_mcc._counts.exact_sums import numbers
 from polars_mcc._intervals.count_arrays import Counted, floats, of_arrays
 from polars_mcc._intervals.interval_methods import normal_critical
 from polars_mcc._intervals.interval_options import IntervalOptions
@@ -68,7 +69,7 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     return [
         *(own, rest, low, high, expected),
         (own - (rest if settings.to == "rest" else expected)).alias("diff"),
-        *_confusions(search, overlaps, sums[0]).get_columns(),
+        *_confusions(search, overlaps, sums[0], pairs).get_columns(),
         _parts(search, compared, slices),
     ]
 
@@ -78,9 +79,10 @@ def _exact_scores(search: ModelSearch, pairs: Counted) -> pl.Series:
     log, metric, labels = search.log.sliced, search.settings.metric, search.scorer.labels
     gold, pred = (labels.gather(side) for side in (pairs.gold, pairs.pred))
     gold = gold == 1 if log.is_of_scores else gold
-    n = pl.Series(pairs.n).cast(log.numbers.count)
+    sizes = numbers(pl.Float64()) if search.counter.is_reweighted else log.numbers
+    n = pl.Series(pairs.n).cast(sizes.count)
     cells = {_SIDE: pairs.slices, "gold": gold, "pred": pred, "n": n, "squares": pairs.squares}
-    counted = pl.LazyFrame(cells).with_columns(n_null=pl.lit(0, log.numbers.count))
+    counted = pl.LazyFrame(cells).with_columns(n_null=pl.lit(0, sizes.count))
     alone = replace(
         log.whole,
         slice_splits=(_SIDE,),
@@ -89,11 +91,12 @@ def _exact_scores(search: ModelSearch, pairs: Counted) -> pl.Series:
         has_models=False,
         label_dtype=gold.dtype,
         pred_dtype=pred.dtype,
+        numbers=sizes,
     )
     classes = classes_of_pairs(alone, counted).collect().lazy()
     scores = measure(alone, classes, [metric], pairs=counted, positive=search.settings.positive)
-    numbers = pl.LazyFrame({_SIDE: np.arange(pairs.number)})
-    of_slices = numbers.join(scores, on=_SIDE, how="left", maintain_order="left").collect()
+    every = pl.LazyFrame({_SIDE: np.arange(pairs.number)})
+    of_slices = every.join(scores, on=_SIDE, how="left", maintain_order="left").collect()
     return of_slices[metric.name].cast(pl.Float64)
 
 
@@ -127,11 +130,14 @@ def _difference(
     )
 
 
-def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) -> pl.DataFrame:
+def _confusions(
+    search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints, pairs: Counted
+) -> pl.DataFrame:
     """The confusion of each slice, as values and in words.
 
     It has the most excess misses over the rate in the rest. A slice with one predicted label and
-    several gold labels also has a most frequent missed label, which the words tell.
+    several gold labels also has a most frequent missed label, which the words tell. `counts` are
+    the rows as they are, `pairs` those that are scored.
     """
     labels, count = search.log.labels, search.log.sliced.numbers.count
     dtypes = [labels.dtype, labels.dtype, pl.Float64(), pl.Float64()]
@@ -142,7 +148,8 @@ def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) 
     is_wrong = golds != preds
     _, of_gold = np.unique(golds, return_inverse=True)
     rows: list[tuple[object, ...]] = []
-    for here, there in zip(counts[::2], counts[1::2], strict=True):
+    scored = np.nan_to_num(overlaps.of_pairs(pairs, pairs.n))
+    for found, here, there in zip(counts[::2], scored[::2], scored[1::2], strict=True):
         n_gold, n_gold_there = (np.bincount(of_gold, side)[of_gold] for side in (here, there))
         with np.errstate(all="ignore"):
             shares, rests = here / n_gold, there / n_gold_there
@@ -155,10 +162,10 @@ def _confusions(search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints) 
             share = float(shares[best])
             rest = None if np.isnan(rests[best]) else float(rests[best])
             row = gold, pred, share, rest, confusion_in_words(gold, pred, share, rest)
-        is_here = here > 0
+        is_here = (found > 0) & (golds < len(labels))
         if len(np.unique(preds[is_here])) == 1 and len(np.unique(golds[is_here])) > 1:
-            missed = int(np.argmax(np.where(is_here & is_wrong, here, -1.0)))
-            n = float(here[missed]) if count.is_float() else int(here[missed])
+            missed = int(np.argmax(np.where(is_here & is_wrong, found, -1.0)))
+            n = float(found[missed]) if count.is_float() else int(found[missed])
             pred, gold = labels[int(preds[missed])], labels[int(golds[missed])]
             row = *row[:4], collapse_in_words(pred, gold, n)
         rows.append(row)

@@ -104,7 +104,7 @@ def _unexplained(compared: ComparedSlices, ranked: Ints, cutoff: Cutoff) -> tupl
     needed = evidence_of(float(cutoff.largest_p(LONGEST_LIST)))
     first, last = spans(compared, ranked)
     of_all = compared.comparisons
-    arrays = compared.n, of_all.score, of_all.reference, of_all.spread
+    arrays = compared.stand_for, of_all.score, of_all.reference, of_all.spread
     n, score, rest, spread = (array[ranked].astype(np.float64) for array in arrays)
     variance = (spread / 2) ** 2
     per_row = n * variance

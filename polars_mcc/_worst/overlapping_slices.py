@@ -50,7 +50,8 @@ class Overlaps:
     """The number of its cluster; without clusters, 0."""
     n_clusters: int
     gold: Ints
-    """The code of the gold label of each pair: (pairs,)."""
+    """The code of the gold label of each pair: (pairs,). It may be that of no label: see
+    `SliceCounter.is_reweighted`."""
     pred: Ints
 
     @classmethod
@@ -72,8 +73,9 @@ class Overlaps:
                 codes[key.column] = alike[log.rows[key.column]]
                 members.append(is_in[:, example])
         clusters = {} if log.clusters is None else {"cluster": log.clusters}
-        is_scored = (pl.col(side) < len(log.labels) for side in ("gold", "pred"))
-        grouped = search.counter.grouped(codes, clusters, *is_scored).filter(pl.col("n") > 0)
+        sides = ["pred"] if search.counter.is_reweighted else ["gold", "pred"]
+        are_pairs = (pl.col(side) < len(log.labels) for side in sides)
+        grouped = search.counter.grouped(codes, clusters, *are_pairs).filter(pl.col("n") > 0)
         cells = grouped.sort(*codes, "gold", "pred", *clusters).collect()
         kind, places = numbered(cells, [*codes])
         is_in = np.ones((len(slices), places.shape[1]), bool)
@@ -131,9 +133,11 @@ class Overlaps:
         return sums[0], sums[-1]
 
     def pairs(self, n: Floats | Ints, squares: Floats | Ints) -> Counted:
-        """The pairs of sums that are not 0."""
+        """The scored pairs of sums that are not 0."""
         where = slices, pairs = np.nonzero(n > 0)
-        return Counted(len(n), slices, self.gold[pairs], self.pred[pairs], n[where], squares[where])
+        gold, pred = self.gold[pairs], self.pred[pairs]
+        every = Counted(len(n), slices, gold, pred, n[where], squares[where])
+        return self.search.counter.represented(every)
 
     def _places(self, pairs: Counted) -> Ints:
         """The places of pairs in `gold` and `pred`."""

@@ -22,15 +22,13 @@ from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._intervals.count_arrays import Counted, equal_rows
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog, totals
+from polars_mcc._worst.reweighted_slices import Margins, effective_rows, reweighted
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
 
 CrossedKeys: TypeAlias = tuple[CodedKey, ...]
 """A set of keys that are crossed."""
-
-Margins: TypeAlias = list[Ints]
-"""Counts of labels, or of scores: each (slices, labels)."""
 
 _CELLS_OF_TABLE = 2**22  # at most: 32 MB
 _CELLS_AT_ONCE = 2**21  # at most, in the tables that are counted at once, if these are several
@@ -49,9 +47,10 @@ class SlicesOfKeys(NamedTuple):
 
 
 class PairTables(NamedTuple):
-    """Slices with a table of both labels each: arrays (slices, labels, labels).
+    """Slices with a table of both labels each: arrays (slices, gold labels, predictions).
 
-    `pairs_of` lists the pairs of some of them. To list all pairs would take longer than to count.
+    If labelled rows stand for others, rows without a gold label come last. `pairs_of` lists the
+    pairs of some slices. To list all pairs would take longer than to count.
     """
 
     n: Ints
@@ -73,11 +72,11 @@ class Batch(NamedTuple):
     n_small: int
     """How many slices have too few rows."""
     pairs: Counted | PairTables
-    """The scored pairs of all slices, one set after the other."""
+    """The pairs of all slices, one set after the other: see `SliceCounter.is_reweighted`."""
 
 
 _OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted | PairTables, int]
-"""The large slices of a set of keys, their scored pairs, and the number of other slices."""
+"""The large slices of a set of keys, their pairs, and the number of other slices."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,9 @@ class SliceCounter:
     pred: Codes
     n_codes: int
     """The number of codes of a label: one more than labels, if a row has none."""
+    is_reweighted: bool
+    """Whether labelled rows stand for rows without a gold label. Then these are pairs too: their
+    code of gold is the number of labels."""
     n_pairs: float
     """The cells of a table of pairs. Scores have too many values for a table."""
     pair: Codes
@@ -105,10 +107,11 @@ class SliceCounter:
         n_pairs = math.inf if log.sliced.is_of_scores else n_codes**2
         is_small = n_pairs <= _CELLS_OF_TABLE
         pair = combined((gold, pred), (n_codes, n_codes), None) if is_small else gold[:0]
-        return cls(log, gold, pred, n_codes, n_pairs, pair, min_n)
+        is_reweighted = log.sliced.nulls == "reweight"
+        return cls(log, gold, pred, n_codes, is_reweighted, n_pairs, pair, min_n)
 
     def whole(self) -> Counted:
-        """The pairs of the whole log, as one slice."""
+        """The pairs of the whole log, as one slice: see `is_reweighted`."""
         count = self._in_table if self.n_pairs <= _CELLS_OF_TABLE else self._in_groups
         return pairs_of(count((), 0)[1], np.zeros(1, np.int64))
 
@@ -143,8 +146,7 @@ class SliceCounter:
         """Count the slices of a set of keys with NumPy."""
         weights, k = self.log.weights, len(self.log.labels)
         n = self._table(keys, None if weights is None else weights.n)
-        scored, n_all = n[:, :k, :k], n.sum((1, 2))
-        n_scored = scored.sum((1, 2))
+        n_all, n_scored = n.sum((1, 2)), n[:, :k, :k].sum((1, 2))
         effective, squares = n_scored, None
         unscored = np.stack([n_all - n_scored, n[:, k:].sum((1, 2))])
         if weights is not None:
@@ -153,10 +155,13 @@ class SliceCounter:
             if weights.squares is not None:
                 squares = self._table(keys, weights.squares)[:, :k, :k]
                 effective = equal_rows(n_scored, squares.sum((1, 2)))
+        if self.is_reweighted:
+            effective = effective_rows(*(part.sum(1) for part in (n[:, :, :k], n[:, :k, :k])))
         [large] = np.nonzero(effective >= least)
         n_small = int(np.count_nonzero((n_all > 0) | (unscored[0] > 0))) - len(large)
         places = np.unravel_index(large, [key.values.height for key in keys] or [1])
-        tables = PairTables(scored[large], None if squares is None else squares[large])
+        pairs = n[:, :, :k] if self.is_reweighted else n[:, :k, :k]
+        tables = PairTables(pairs[large], None if squares is None else squares[large])
         of_keys = SlicesOfKeys(
             keys, np.array(places, np.int32), n_scored[large], unscored[:, large]
         )
@@ -203,12 +208,15 @@ class SliceCounter:
             added_up(weight, slices, places.shape[1])
             for weight in (n * is_scored, squares * is_scored, left_out, left_out * ~has_gold)
         )
-        is_frequency = self.log.sliced.is_frequency
-        effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
-        [large] = np.nonzero(effective >= least)
-        [kept] = np.nonzero(is_scored & (n > 0))
+        is_pair = pred < len(self.log.labels) if self.is_reweighted else is_scored
+        [kept] = np.nonzero(is_pair & (n > 0))
         arrays = slices, gold.astype(int), pred.astype(int), n, squares
         pairs = Counted(places.shape[1], *(array[kept] for array in arrays))
+        is_frequency = self.log.sliced.is_frequency
+        effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
+        if self.is_reweighted:
+            effective = equal_rows(*self.represented(pairs).sums)
+        [large] = np.nonzero(effective >= least)
         left_out = np.stack(unscored)[:, large]
         of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], left_out)
         return of_keys, pairs_of(pairs, large), places.shape[1] - len(large)
@@ -228,24 +236,60 @@ class SliceCounter:
         cells = rows.filter(*where).group_by(*columns).agg(pl.col(*sums).sum())
         return cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0))
 
-    def margins(self, pairs: Counted | PairTables, first: int, last: int) -> Margins:
-        """How often each label is gold, predicted, and both; or each score, by gold label."""
-        if isinstance(pairs, PairTables):
-            n = pairs.n[first:last]
-            return [n.sum(2), n.sum(1), np.diagonal(n, axis1=1, axis2=2).copy()]
+    def margins(
+        self,
+        pairs: Counted | PairTables,
+        first: int,
+        last: int,
+        per_label: Floats | None = None,
+    ) -> Margins:
+        """How often each label is gold, predicted, and both; or each score, by gold label.
+
+        `per_label` is how many rows a labelled row of each prediction counts as: (slices, labels).
+        """
         k = len(self.log.labels)
-        start, stop = np.searchsorted(pairs.slices, [first, last])
-        slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
-        rows = (slices - first) * k
+        if isinstance(pairs, PairTables):
+            table = pairs.n[first:last, :k]
+            table = table if per_label is None else table * per_label[:, None]
+            return [table.sum(2), table.sum(1), np.diagonal(table, axis1=1, axis2=2).copy()]
+        slices, gold, pred, n = _cells_of(pairs, first, last)
+        if per_label is not None:
+            [labelled] = np.nonzero(gold < k)
+            slices, gold, pred, n = (array[labelled] for array in (slices, gold, pred, n))
+            n = n * per_label[slices, pred]
+        rows = slices * k
         if self.log.sliced.is_of_scores:
             is_positive = self.log.labels.to_numpy()[gold] == 1
             sides = [((rows + pred)[here], n[here]) for here in (is_positive, ~is_positive)]
         else:
             is_hit = gold == pred
             sides = [(rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])]
-        shape = last - first, k
-        cells = math.prod(shape)
-        return [added_up(of_side, cell, cells).reshape(shape) for cell, of_side in sides]
+        return [_table(cells, n, last - first, k) for cells, n in sides]
+
+    def by_prediction(self, pairs: Counted | PairTables, first: int, last: int) -> Margins:
+        """The rows with each prediction, and those of them with a label: each (slices, labels)."""
+        k = len(self.log.labels)
+        if isinstance(pairs, PairTables):
+            tables = pairs.n[first:last]
+            return [tables.sum(1), tables[:, :k].sum(1)]
+        slices, gold, pred, n = _cells_of(pairs, first, last)
+        return [_table(slices * k + pred, side, last - first, k) for side in (n, n * (gold < k))]
+
+    def represented(self, pairs: Counted) -> Counted:
+        """The scored pairs. If the log asks for it, they stand for rows without a gold label."""
+        return reweighted(pairs, len(self.log.labels)) if self.is_reweighted else pairs
+
+
+def _cells_of(pairs: Counted, first: int, last: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """The slices, which get the numbers from 0 on, the labels and the rows of some pairs."""
+    start, stop = np.searchsorted(pairs.slices, [first, last])
+    slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
+    return slices - first, gold, pred, n
+
+
+def _table(cells: Ints, n: Ints, slices: int, labels: int) -> Ints:
+    """Add up rows by their cell of a table."""
+    return added_up(n, cells, slices * labels).reshape(slices, labels)
 
 
 def pairs_of(pairs: Counted | PairTables, slices: Ints) -> Counted:

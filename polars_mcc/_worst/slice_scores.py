@@ -27,10 +27,10 @@ from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up, places
 from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
+from polars_mcc._worst.reweighted_slices import Margins, rows_per_label, whole_at
 from polars_mcc._worst.slice_counts import (
     Batch,
     CrossedKeys,
-    Margins,
     PairTables,
     SliceCounter,
     SlicesOfKeys,
@@ -107,15 +107,17 @@ class ModelSearch:
             labels = labels.cast(wide_of(labels.dtype))
         if metric.labels_needed == "equality":
             labels = pl.int_range(len(labels), dtype=pl.UInt32, eager=True)
+        counter = SliceCounter.of(log, model, settings.min_n)
+        are_floats = counter.is_reweighted or log.sliced.numbers.count.is_float()
         scorer = Scorer(
             [metric],
             labels,
             settings.positive,
             zero_division=0.0 if log.sliced.zero_division == 0 else None,
             is_frequency=log.sliced.is_frequency,
-            rounding=ROUNDING if log.sliced.numbers.count.is_float() else 0.0,
+            rounding=ROUNDING if are_floats else 0.0,
+            is_reweighted=counter.is_reweighted,
         )
-        counter = SliceCounter.of(log, model, settings.min_n)
         return cls(settings, log, model, Scale.of(metric), counter, scorer)
 
     def cutoff(self, tests: int) -> Cutoff:
@@ -206,6 +208,8 @@ class ComparedSlices:
     """The place of the set of these keys."""
     n: Ints
     """The weight of the scored rows."""
+    stand_for: Ints
+    """The weight of the rows that these stand for."""
     unscored: Ints
     """The rows that are not scored, and those of them without a gold label: (2, slices)."""
     comparisons: Comparisons
@@ -277,16 +281,20 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     is_distinct = [_has_own_rows(by_keys, of_keys, search.scorer.rounding) for of_keys in sets]
     nothing = np.zeros(0, np.int64)
     n = np.concatenate([nothing, *(of_keys.n for of_keys in sets)])
+    none = np.zeros((2, 0), np.int64)
+    unscored = np.concatenate([none, *(of_keys.unscored for of_keys in sets)], 1)
+    stand_for = n + unscored[1] if search.counter.is_reweighted else n
     return ComparedSlices(
         [*search.log.keys.values()],
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
         {frozenset(of_keys.keys): place for place, of_keys in enumerate(sets)},
         n,
-        np.concatenate([np.zeros((2, 0), np.int64), *(of_keys.unscored for of_keys in sets)], 1),
+        stand_for,
+        unscored,
         Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
         np.concatenate([np.zeros(0, bool), *is_distinct]),
-        n > search.settings.max_share * whole.n,
+        stand_for > search.settings.max_share * whole.n,
         whole.score,
         n_small,
     )
@@ -321,9 +329,13 @@ class _WholeLog:
     """All rows of the log. The rest of a slice is all rows minus the slice."""
 
     search: ModelSearch
+    every: Counted
+    """The pairs of all rows, as they were counted."""
     pairs: Counted
+    """The scored pairs."""
     margins: Margins
     n: float
+    """The weight of the rows that the scored rows stand for."""
     score: float
     rows: float
     """The rows m of the score of the log as a proportion; 0 if it is unknown."""
@@ -331,11 +343,12 @@ class _WholeLog:
     @classmethod
     def of(cls, search: ModelSearch) -> _WholeLog:
         """Score all rows."""
-        pairs = search.counter.whole()
+        every = search.counter.whole()
+        pairs = search.counter.represented(every)
         margins = search.counter.margins(pairs, 0, 1)
         [score] = search.scale.turn * search.scorer.values(margins, search.scorer.zero_division)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
-        return cls(search, pairs, margins, float(pairs.n.sum()), float(score), rows)
+        return cls(search, every, pairs, margins, float(pairs.n.sum()), float(score), rows)
 
     def compared(self, batch: Batch, first: int, last: int, needed: float) -> Comparisons:
         """Compare the slices with the numbers from `first` to `last` with their rests.
@@ -343,29 +356,45 @@ class _WholeLog:
         Limits are computed only of slices that may reach the needed evidence.
         """
         search, turn, values = self.search, self.search.scale.turn, self.search.scorer.values
-        settings, metric, n = search.settings, search.settings.metric, batch.n[first:last]
-        here = search.counter.margins(batch.pairs, first, last)
-        left = rest_of(here, self.margins, self.n * search.scorer.rounding)
+        settings, metric = search.settings, search.settings.metric
+        here, left = self._margins(batch.pairs, first, last)
         score, rest = turn * values(here, search.scorer.zero_division), turn * values(left, None)
         shown: list[Floats] = [np.zeros(0)] * 2
         if settings.verdicts:
             shown = [search.shown(here), search.shown(left)]
-        is_comparable = np.ones(len(n), bool)
+        is_comparable = np.ones(last - first, bool)
         if not metric.is_of_scores:
             sides = (*here[:2], *self.margins[:2])
             n_classes = ((side > 0).sum(1) for side in sides)
             is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
         if settings.to == "expected":
-            pairs = pairs_of(batch.pairs, np.arange(first, last))
-            pool = np.zeros(len(n), np.int64), self.pairs
+            pairs = search.counter.represented(pairs_of(batch.pairs, np.arange(first, last)))
+            pool = np.zeros(last - first, np.int64), self.pairs
             reference, spread, evidence = search.below_expected(pairs, *pool)
         else:
             reference, comparable = rest, np.where(is_comparable, rest, math.nan)
+            n = here[0].sum(1) if search.counter.is_reweighted else batch.n[first:last]
             spread, evidence = self._below_rest(
                 batch.pairs, first, n, score, comparable, needed=needed
             )
         evidence = np.where(is_comparable, evidence, math.nan)
         return Comparisons(score, rest, reference, spread, evidence, *shown)
+
+    def _margins(
+        self, pairs: Counted | PairTables, first: int, last: int
+    ) -> tuple[Margins, Margins]:
+        """The margins of slices, and of their rests."""
+        counter, rounding = self.search.counter, self.search.scorer.rounding
+        if not counter.is_reweighted:
+            here = counter.margins(pairs, first, last)
+            return here, rest_of(here, self.margins, self.n * rounding)
+        nothing = float(self.every.n.sum()) * rounding
+        sizes = counter.by_prediction(pairs, first, last)
+        here = counter.margins(pairs, first, last, rows_per_label(*sizes))
+        rests = rest_of(sizes, counter.by_prediction(self.every, 0, 1), nothing)
+        per_label = rows_per_label(*rests)
+        taken = counter.margins(pairs, first, last, per_label)
+        return here, rest_of(taken, whole_at(self.every, per_label), nothing)
 
     def _below_rest(
         self,
@@ -389,7 +418,7 @@ class _WholeLog:
         evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(largest), math.nan, 0.0)
         [behind] = np.nonzero((score < rest) & (largest >= needed))
         if len(behind):
-            pairs = pairs_of(counted, first + behind)
+            pairs = search.counter.represented(pairs_of(counted, first + behind))
             limits = search.limits(pairs)
             apart = scale.evidence(limits.proportion, limits.rows_up, v_rest[behind], rows[behind])
             collapsed = search.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)

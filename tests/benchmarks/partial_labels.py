@@ -18,7 +18,11 @@ The third table has the intervals of differences whose true value is 0. Two slic
 shares and other chances of a label. Of two models, the second copies most predictions of the first,
 and the likelier label of both predictions comes.
 
-In the last table, whether a label comes depends on the label: no weight repairs that.
+In the fourth table, whether a label comes depends on the label: no weight repairs that.
+
+The last table searches logs of five keys of six values with `worst`, at depth 2. No slice is bad;
+or one slice of two keys has three times as many misses. Labels come alike in all slices; or they
+come so for one value of another key only, and all other rows have one.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from measuring import parsed, print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
+NULLS = ("drop", "reweight")
 METRICS = ("mcc", "accuracy", "kappa", "f1_macro", "tpr", "ppv")
 FRAUD = np.array([[0.90, 0.04], [0.02, 0.04]])
 THREE = np.array([[0.45, 0.03, 0.02], [0.04, 0.26, 0.03], [0.02, 0.03, 0.12]])
@@ -40,6 +45,9 @@ FOUND = (0.7, 0.9, 0.97)
 SHARES = ("halves", "equal")
 ORDERS = ("rare ones more", "rare ones less")
 COPIED = 0.8
+KEYS = [f"key{place}" for place in range(5)]
+PLANTED = "key0 = 1 and key1 = 2"
+LOGS = 50
 
 
 def counts_of(
@@ -83,7 +91,7 @@ def coverage(
     drawn = draws_of(shares, rows, samples, rng)
     log = counts_of(drawn, comes, rng).mcc(weight="n", positive=len(shares) - 1)
     truth, covers = truth_of(shares), {}
-    for nulls in ("drop", "reweight"):
+    for nulls in NULLS:
         found = log(nulls=nulls).by("sample", metrics=METRICS, ci=0.95)
         of_metrics = {
             name: found.drop_nulls(f"{name}_low").select(
@@ -200,6 +208,46 @@ def print_wrong(samples: int, rows_of: Sequence[int]) -> None:
         print_row("100%", f"{late:.0%}", rows, *cells(covers["reweight"]))
 
 
+def log_of_slices(
+    shares: np.ndarray, comes: np.ndarray, rows: int, seed: int, *, planted: bool, alike: bool
+) -> pl.DataFrame:
+    """Rows with keys. Unless `alike`, labels are missing only in a value of the third key."""
+    rng, k = np.random.default_rng([seed, rows, len(shares)]), len(shares)
+    keys, gold = rng.integers(0, 6, (rows, len(KEYS))), rng.choice(k, rows, p=shares.sum(1))
+    missed = 1 - np.diag(shares) / shares.sum(1)
+    is_bad = (keys[:, 0] == 1) & (keys[:, 1] == 2) & planted
+    miss = np.where(is_bad, np.clip(3 * missed[gold], 0, 1), missed[gold])
+    pred = np.where(rng.random(rows) < miss, (gold + rng.integers(1, k, rows)) % k, gold)
+    comes_here = np.where((keys[:, 2] == 0) | alike, comes[pred], 1.0)
+    has_label = pl.Series(rng.random(rows) < comes_here)
+    frame = pl.DataFrame({**dict(zip(KEYS, keys.T, strict=True)), "gold": gold, "pred": pred})
+    return frame.with_columns(gold=pl.when(has_label).then("gold"))
+
+
+def print_searches(settings_of: Sequence[tuple[np.ndarray, tuple[float, ...]]]) -> None:
+    """How many slices `worst` lists that are not bad, and how often it finds one that is."""
+    names = [f"{nulls}: {what}" for nulls in NULLS for what in ("false, healthy", "found", "false")]
+    head = ["classes", "labels come, by prediction", "in", "metric", "rows"]
+    print_head(head, names)
+    rows = 10_000
+    by_setting = itertools.product(settings_of, (True, False), METRICS[:2])
+    for (shares, comes), alike, metric in by_setting:
+        of_policies = []
+        for nulls in NULLS:
+            lists: dict[bool, list[list[str]]] = {False: [], True: []}
+            for seed, planted in itertools.product(range(LOGS), lists):
+                kind = {"planted": planted, "alike": alike}
+                log = log_of_slices(shares, np.array(comes), rows, seed, **kind).mcc(nulls=nulls)
+                found = log.worst(*KEYS, metric=metric, bins=None, depth=2)
+                lists[planted].append(found["slice"].to_list())
+            healthy = sum(map(len, lists[False])) / LOGS
+            hits = sum(PLANTED in found for found in lists[True]) / LOGS
+            n_false = sum(map(len, lists[True])) / LOGS - hits
+            of_policies += [f"{number:.2f}" for number in (healthy, hits, n_false)]
+        where = "all slices" if alike else "one slice"
+        print_row(len(shares), percent(comes), where, metric, rows, *of_policies)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=4000)
@@ -212,6 +260,9 @@ def main() -> None:
     print_differences(args.samples)
     print()
     print_wrong(args.samples, rows_of)
+    print()
+    searches = [(FRAUD, (0.3, 1.0)), (THREE, (0.9, 0.5, 0.2)), (THREE, (0.2, 0.5, 0.9))]
+    print_searches(searches[: 1 if args.short else None])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The oracle computes shares, influences and variances in loops over rows.
 
 from __future__ import annotations
 
+import itertools
 import math
 from statistics import NormalDist
 
@@ -17,6 +18,7 @@ from support import in_turn
 
 import polars_mcc
 from polars_mcc import Bootstrap, CheckError, PredictionLog, cube, rollup
+from polars_mcc._worst import slice_counts
 
 CLASS_NAMES = {
     "text": ["ant", "bee", "cat", "dog", "elk"],
@@ -171,6 +173,8 @@ def test_with_all_labels_it_is_drop(kind, classes, weight):
         lambda log: log.contrast("a", to={"a": "x"}, metric="tpr"),
         lambda log: log.drift("b", before="is_old", after=~pl.col("is_old")),
         lambda log: log.check("a", min=-1, ci=0.95),
+        lambda log: log.worst("a", "b", "is_old", verdicts=True, min_n=5),
+        lambda log: log(pred="other").worst("a", "b", metric="f1_macro", verdicts=True, min_n=5),
     ):
         found, expected = (ask(log(nulls=nulls)) for nulls in ("reweight", "drop"))
         assert_frame_equal(found.select(counted), expected.select(counted), rel_tol=1e-7)
@@ -283,6 +287,89 @@ def test_periods_are_reweighted_apart(run):
         assert answer["diff_se"] == pytest.approx(both, rel=1e-6)
 
 
+def effective_rows(rows: list[oracle.Row]) -> float:
+    """Kish's number of rows of equal weight; 0 if a prediction has no labelled row."""
+    strata = [(size, sum(of_gold.values())) for size, of_gold in oracle.strata(rows).values()]
+    if not strata or not all(labelled for _, labelled in strata):
+        return 0.0
+    return sum(size for size, _ in strata) ** 2 / sum(size**2 / n for size, n in strata)
+
+
+@in_turn(
+    **{"kind, classes": KINDS},
+    weight=[None, "n"],
+    metric=["mcc", "accuracy", "f1_macro", "tpr"],
+    way=["tables", "groups"],
+)
+def test_a_search_reweights_slices_and_their_rests_apart(
+    kind, classes, weight, metric, way, monkeypatch
+):
+    if way == "groups":
+        monkeypatch.setattr(slice_counts, "_CELLS_OF_TABLE", 20)
+    labels = labels_of(kind, classes)
+    frame, positive = log_of(17, labels, 600), labels[1]
+    frame = frame.with_columns(d=pl.int_range(pl.len()) % 7)
+    log = PredictionLog(frame, nulls="reweight", positive=positive, weight=weight)
+    keys = ["a", "b", "d"]
+    found = log.worst(*keys, metric=metric, depth=2, verdicts=True, min_n=12, bins=None)
+    large = 0
+    for pair in [*itertools.combinations(keys, 1), *itertools.combinations(keys, 2)]:
+        for _, rows in frame.group_by(pair):
+            large += effective_rows(rows_of(rows, weight)) >= 12
+    assert found.height == large
+    for answer in found.to_dicts():
+        own = in_slice(frame, answer, keys)
+        others = frame.join(own.unique(keys), on=keys, how="anti", nulls_equal=True)
+        rows = rows_of(own, weight)
+        assert_sizes(answer, rows)
+        assert effective_rows(rows) >= 12
+        assert_is(answer[metric], oracle.score(rows, metric, positive))
+        assert_is(answer[f"{metric}_rest"], oracle.score(rows_of(others, weight), metric, positive))
+
+
+def log_with_a_bad_slice() -> pl.DataFrame:
+    """In y = 1 and z = 2, more rows are wrong. In x = 0, few rows predicted "ok" have a label."""
+    rng = np.random.default_rng(19)
+    x, y, z = (rng.integers(0, 6, 30_000) for _ in range(3))
+    gold = rng.random(30_000) < 0.06
+    is_bad = (y == 1) & (z == 2)
+    pred = gold ^ (rng.random(30_000) < np.where(is_bad, 0.3, 0.04))
+    comes = rng.random(30_000) < np.where((x == 0) & ~pred, 0.3, 1.0)
+    frame = pl.DataFrame({"x": x, "y": y, "z": z, "complete": gold, "pred": pred})
+    return frame.with_columns(gold=pl.when(pl.Series(comes)).then("complete"))
+
+
+def test_a_search_names_no_slice_for_its_missing_labels():
+    frame, asked = log_with_a_bad_slice(), {"metric": "accuracy", "bins": None}
+    keys = ["x", "y", "z"]
+    drop, found, complete = (
+        log.worst(*keys, **asked)
+        for log in (frame.mcc, frame.mcc(nulls="reweight"), frame.mcc(gold="complete"))
+    )
+    assert drop["slice"].to_list() == ["y = 1 and z = 2", "x = 0"]
+    assert found["slice"].to_list() == complete["slice"].to_list() == ["y = 1 and z = 2"]
+    answer, of_all = found.row(0, named=True), complete.row(0, named=True)
+    assert answer["diff_low"] < of_all["diff"] < answer["diff_high"]
+    assert answer["diff_high"] - answer["diff_low"] > of_all["diff_high"] - of_all["diff_low"]
+    assert answer["confusion"].split(", ")[0].endswith("of gold False predicted True")
+    of_slice = frame.filter(y=1, z=2).mcc(nulls="reweight")
+    shares = of_slice.classes().filter(pl.col("label") == answer["confused_gold"])
+    assert answer["confused"] == pytest.approx(1 - shares["recall"].item())
+    contrasted = frame.mcc(nulls="reweight").contrast("y", "z", metric="accuracy")
+    beside = contrasted.filter(y=1, z=2).row(0, named=True)
+    for name in ("diff", "diff_low", "diff_high", "n", "n_null"):
+        assert answer[name] == pytest.approx(beside[name], rel=1e-3)
+
+
+def test_a_search_leaves_out_a_prediction_without_labels():
+    log = log_with_gap().mcc(nulls="reweight")
+    found = log.worst("k", verdicts=True, min_n=2)
+    assert found.select("k", "mcc", "mcc_rest").rows() == [
+        ("x", pytest.approx(0.577, abs=1e-3), None)
+    ]
+    assert found.select("verdict", "n_tested", "n_untested").rows() == [("no interval", 0, 2)]
+
+
 def test_models_are_reweighted_each_by_its_own_predictions():
     frame = log_of(11, labels_of("text", 3))
     both = frame.mcc(pred=TWO_MODELS, nulls="reweight").by("b", ci=0.95)
@@ -378,7 +465,10 @@ PLAIN = pl.DataFrame({"gold": [True, None], "pred": [True, False], "p": [0.1, 0.
         (lambda log: log.by(ci=0.9, method=Bootstrap(9)), "Bootstrap.* does not support nulls="),
         (lambda log: log.contrast("user", to="expected"), "expected'\\) does not support nulls="),
         (lambda log: log.contrast("user", to="total"), "total'\\) does not support.*the rest"),
-        (lambda log: log.worst("user"), "worst does not support nulls='reweight': .*contrast"),
+        (
+            lambda log: log.worst("user", to="expected"),
+            "worst\\(..., to='expected'\\) does not support nulls='reweight'",
+        ),
         (lambda log: log.confusion(), "confusion does not support nulls='reweight'"),
         (lambda log: log.report("user"), "report does not support nulls='reweight'"),
         (
