@@ -12,14 +12,15 @@ import polars as pl
 from polars_mcc._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from polars_mcc import metric as metric
     from polars_mcc import plot as plot
     from polars_mcc._public_names import *  # noqa: F403 - that module is the list
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a public name
     """Load the public names when one is used: `import polars_mcc` takes no time."""
-    if name == "plot":  # It needs Altair.
-        return importlib.import_module("polars_mcc.plot")
+    if name in {"metric", "plot"}:  # modules; `plot` needs Altair
+        return importlib.import_module(f"polars_mcc.{name}")
     if name == "__all__" or not name.startswith("_"):
         public = vars(importlib.import_module("polars_mcc._public_names"))
         if name == "__all__":
@@ -33,8 +34,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a public name
 
 
 def __dir__() -> list[str]:
-    """List the public names. `plot` is one, but `import *` does not need Altair."""
-    return sorted([*__getattr__("__all__"), "plot"])
+    """List the public names. Two are modules, which `import *` leaves out: `plot` needs Altair."""
+    return sorted([*__getattr__("__all__"), "metric", "plot"])
 
 
 def _log(frame: Any) -> Any:  # noqa: ANN401 - any frame

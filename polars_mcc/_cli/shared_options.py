@@ -7,7 +7,7 @@ passes `vars(options)` to its verb. A class also has the help texts of the class
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -196,7 +196,9 @@ def thresholds_by_metric(flag: str, typed: Sequence[str] | None) -> float | dict
         return None
     takes = f"{flag} takes one number ({flag} 0.6), or each metric once ({flag} mcc=0.5)"
     if typed[1:] or "=" in typed[0]:
-        return {name: _as_float(text, takes) for name, text in _by_name(typed, takes).items()}
+        # The call of a metric has equals signs of its own.
+        named = _by_name(typed, takes, str.rpartition)
+        return {name: _as_float(text, takes) for name, text in named.items()}
     return _as_float(typed[0], takes)
 
 
@@ -206,11 +208,15 @@ def word_or_slice(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
     return _by_name(typed, takes) if typed[1:] or "=" in typed[0] else typed[0]
 
 
-def _by_name(typed: Sequence[str], takes: str) -> dict[str, str]:
+def _by_name(
+    typed: Sequence[str],
+    takes: str,
+    split: Callable[[str, str], tuple[str, str, str]] = str.partition,
+) -> dict[str, str]:
     """Parse texts such as name=value. A name may be given once."""
     values: dict[str, str] = {}
     for text in typed:
-        name, equals, value = text.partition("=")
+        name, equals, value = split(text, "=")
         name = name.strip()
         if not (name and equals) or name in values:
             why = f"{name} is given twice" if name in values else f"{text!r} has no name"

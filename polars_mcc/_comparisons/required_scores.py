@@ -103,15 +103,17 @@ class Rule:
         return f"{self.metric.name} {wrong} {threshold}{' or 0/0' if is_0 else ''}"
 
 
-def required(asked: IntoMetric, bound: Literal["min", "max"], given: Bounds | None) -> list[Rule]:
-    """The thresholds that a user gives: `min` or `max`."""
+def required(
+    asked: IntoMetric, bound: Literal["min", "max"], given: Bounds | None, labels: pl.DataType
+) -> list[Rule]:
+    """The thresholds that a user gives, `min` or `max`, for metrics of labels of this dtype."""
     if given is None:
         return []
     of_metrics = [*given.items()] if isinstance(given, Mapping) else [(asked, given)]
     rules = [
         Rule(metric, bound, threshold, metric.name)
         for name, threshold in of_metrics
-        for metric in registry.find_metrics(name)
+        for metric in registry.find_metrics(name, labels)
     ]
     for rule in rules:
         frame = rule.given if isinstance(rule.given, pl.DataFrame) else None

@@ -30,6 +30,7 @@ from polars_mcc._intervals.smoothed_tables import (
     POOLED,
     ClassTable,
     observed_table,
+    pairs_by_gold,
     pseudo_rows,
 )
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
@@ -89,13 +90,7 @@ def influences_on_classes(
     """
     if classes.rows.size <= _AT_ONCE:
         return _of_some(classes, tables, metrics, zero_division)
-    parts = [_of_some(*part, metrics, zero_division) for part in _portions(classes, tables)]
-    return {
-        metric.name: Influence(
-            *map(np.concatenate, zip(*(part[metric.name] for part in parts), strict=True))
-        )
-        for metric in metrics
-    }
+    return _together(_of_some(*part, metrics, zero_division) for part in _portions(classes, tables))
 
 
 def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
@@ -107,6 +102,19 @@ def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> 
         value = np.broadcast_to(value, (1, len(part.rows.starts)))[0]
         values.append(np.where(part.s > 0, value, math.nan))
     return np.concatenate(values)
+
+
+def values_of_pairs(
+    classes: Classes,
+    pairs: Counted,
+    labels: pl.Series,
+    metric: Metric,
+    zero_division: float | None,
+) -> Floats:
+    """A metric of pairs in floats: (slices,). NaN without rows; 0/0 is `zero_division`."""
+    _, terms = columns_of_pairs(pairs, _labels_of(pairs, labels, classes))
+    value = differentiated(metric, terms, zero_division).of_slices().value
+    return np.where(classes.s > 0, np.broadcast_to(value, classes.s.shape), math.nan)
 
 
 def _portions(
@@ -266,16 +274,71 @@ def _pseudo_rows(
 
 def influences_on_pairs(
     pairs: Counted,
-    labels: pl.DataFrame,
+    labels: pl.Series,
     metrics: Sequence[Metric],
     classes: Classes | None = None,
+    *,
+    is_smoothed: bool = True,
 ) -> dict[str, Influence]:
-    """The influences of rows on metrics of pairs, at the observed table alone.
+    """The influences of rows on metrics of pairs, at the observed table and at a smoothed one.
 
-    `classes` say what labelled rows stand for; None: they stand for themselves.
+    `labels` are those of the log, and `classes` those of the slices. Without these, pairs have
+    codes of labels, and there is no smoothed table; nor is there, if rows have no label.
     """
-    col, terms = columns_of_pairs(pairs, labels)
+    is_smoothed &= classes is not None and classes.per_label is None
+    parts: Iterable[tuple[Classes | None, Counted]] = [(classes, pairs)]
+    if classes is not None and classes.rows.size > _AT_ONCE:
+        portions = _portions(classes, [(observed_table(classes), pairs)])
+        parts = ((part, own) for part, [(_, own)] in portions)
+    return _together(
+        _of_some_pairs(own, labels, metrics, part, is_smoothed=is_smoothed) for part, own in parts
+    )
+
+
+def _of_some_pairs(
+    pairs: Counted,
+    labels: pl.Series,
+    metrics: Sequence[Metric],
+    classes: Classes | None,
+    *,
+    is_smoothed: bool,
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of the pairs of some slices."""
+    tables = [pairs]
+    if classes is not None and is_smoothed:
+        tables.append(pairs_by_gold(classes, pairs))
+    of_tables = [_of_pairs(table, labels, metrics, classes) for table in tables]
     influences = {}
+    for metric in metrics:
+        each = [of_table[metric.name] for of_table in of_tables]
+        value, squares = (np.stack(arrays) for arrays in zip(*(of[:2] for of in each), strict=True))
+        _, _, ends, phi = each[0]
+        influences[metric.name] = Influence.of(value, ends, squares, [len(tables) - 1], phi)
+    return influences
+
+
+def _labels_of(pairs: Counted, labels: pl.Series, classes: Classes | None) -> pl.DataFrame:
+    """The labels of pairs of classes; without these, of codes of labels."""
+    sides = pairs.gold, pairs.pred
+    codes = sides if classes is None else [classes.codes[side] for side in sides]
+    return pl.DataFrame([labels.gather(side) for side in codes], ["gold", "pred"])
+
+
+def _together(parts: Iterable[dict[str, Influence]]) -> dict[str, Influence]:
+    """The influences on the metrics of all slices, from those of portions."""
+    every = [*parts]
+    return {
+        name: Influence(*map(np.concatenate, zip(*(part[name] for part in every), strict=True)))
+        for name in every[0]
+    }
+
+
+def _of_pairs(
+    pairs: Counted, labels: pl.Series, metrics: Sequence[Metric], classes: Classes | None
+) -> dict[str, tuple[Floats, Floats, tuple[Floats | float, ...], Floats]]:
+    """For each metric at one table: its value, the mean of φ², the ends of its range, and φ."""
+    col, terms = columns_of_pairs(pairs, _labels_of(pairs, labels, classes))
+    found = {}
     for metric in metrics:
         score = differentiated(metric, terms)
         s = pairs.rows.sum(pairs.n)
@@ -287,10 +350,9 @@ def influences_on_pairs(
         if classes is not None and classes.per_label is not None:
             moments = Moments.of(pairs.n, phi, pairs.pred, classes.rows.size)
             squares += classes.rows.sum(moments.added_squares(classes.per_label))
-        phi_phi = squares / s
-        ends, value = ends_of(metric, terms), score.of_slices().value
-        influences[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
-    return influences
+        value = np.broadcast_to(score.of_slices().value, s.shape)
+        found[metric.name] = value, squares / s, ends_of(metric, terms), phi
+    return found
 
 
 def influences_on_scores(

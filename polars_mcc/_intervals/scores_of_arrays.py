@@ -117,7 +117,11 @@ class Scorer:
         with np.errstate(all="ignore"):
             if metric.is_of_scores:
                 return INFLUENCES[metric.name](self._levels_of(pairs)[0]).value
-            classes, _ = Classes.of(pairs, self.labels, self.is_positive)
+            classes, placed = Classes.of(pairs, self.labels, self.is_positive)
+            if metric.pairs:
+                return influence_of_rows.values_of_pairs(
+                    classes, placed, self.labels, metric, zero_division
+                )
             return influence_of_rows.values_of(classes, metric, zero_division)
 
     def influences(
@@ -146,9 +150,9 @@ class Scorer:
                 classes, tables, metrics, self.zero_division
             )
         if metrics := [metric for metric in self.metrics if metric.pairs]:
-            labels = (self.labels[side] for side in (pairs.gold, pairs.pred))
-            both = pl.DataFrame([*labels], ["gold", "pred"])
-            of_metrics |= influence_of_rows.influences_on_pairs(placed, both, metrics, classes)
+            of_metrics |= influence_of_rows.influences_on_pairs(
+                placed, self.labels, metrics, classes, is_smoothed=is_smoothed
+            )
         return Influences(of_metrics, placed, classes, is_known)
 
     def measured(

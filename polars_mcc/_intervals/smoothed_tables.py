@@ -123,6 +123,25 @@ def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> 
     return ClassTable(c + other_miss, p, c, other_miss, miss, tn, *of_pseudo_rows)
 
 
+def pairs_by_gold(classes: Classes, pairs: Counted) -> Counted:
+    """The pairs of the table `BY_GOLD`, its pseudo-rows among them."""
+    rows, number = classes.rows, pairs.number
+    share = pseudo_share(classes.t * rows.spread(pairs.per_weight))
+    hits, others = share * classes.t / 2, np.fmax(classes.n_other_classes, 1.0)
+    [own] = np.nonzero(classes.t > 0)
+    of_own, pred = rows.rows_of(rows.of_row[own])
+    gold = own[of_own]
+    pseudo = np.where(gold == pred, hits[gold], hits[gold] / others[gold])
+    kept = pairs.n * (1 - share[pairs.gold])
+    columns = (
+        (pairs.slices, rows.of_row[gold]),
+        (pairs.gold, gold),
+        (pairs.pred, pred),
+        *((kept, pseudo),) * 2,
+    )
+    return Counted.of_rows(number, *map(np.concatenate, columns))[0]
+
+
 def pseudo_rows(table: ClassTable, *, is_by_pred: bool) -> tuple[Floats, Floats, Floats]:
     """The weight of the pseudo-hit of each class, and two factors of pseudo-misses: (classes,).
 

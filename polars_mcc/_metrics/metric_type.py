@@ -260,6 +260,16 @@ class Metric:
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
     is_of_labelled: bool = False
     """Whether it is about the rows that are labelled, also if these stand for others."""
+    of_labels: Callable[[pl.DataType], Metric] | None = None
+    """Makes the metric for labels of a dtype; None: it is one metric for all dtypes."""
+
+    def alias(self, name: str) -> Metric:
+        """The same metric under another name."""
+        return replace(self, name=name)
+
+    def bound(self, labels: pl.DataType) -> Metric:
+        """The metric for labels of a dtype."""
+        return self if self.of_labels is None else self.of_labels(labels).alias(self.name)
 
     @property
     def origin(self) -> Literal["positive", "pairs", "classes", "scores"]:

@@ -15,6 +15,7 @@ from polars_mcc._frame.missing_and_likely_columns import did_you_mean
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
+from polars_mcc._metrics.metric_calls import CALLS, of_call
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Range
 from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 Definition: TypeAlias = pl.Expr | Callable[[Col], pl.Expr]
 """An expression over columns of classes or of pairs, or a function `col` → expression."""
-IntoMetric: TypeAlias = str | Definition
-"""The name of a metric, or its definition."""
+IntoMetric: TypeAlias = str | Metric | Definition
+"""The name of a metric, a call such as "f_beta(2)", what such a call makes, or a definition."""
 IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
 """A metric, or several."""
 
@@ -171,18 +172,13 @@ def register_metric(
     _REGISTRY[name] = metric
 
 
-def find_metrics(metrics: IntoMetrics) -> list[Metric]:
-    """Find the metrics that a user asks for, by name or as expressions, or raise an error."""
-    listed = [metrics] if _is_one(metrics) else list(metrics)
-    for name in listed:
-        if isinstance(name, str) and name not in _REGISTRY:
-            hint, known = did_you_mean(name, _REGISTRY), ", ".join(map(repr, _REGISTRY))
-            msg = f"no metric '{name}'{hint} The metrics are {known}."
-            raise ValueError(msg)
-    asked = [
-        _REGISTRY[metric] if isinstance(metric, str) else _of_definition(None, metric)
-        for metric in listed
-    ]
+def find_metrics(metrics: IntoMetrics, labels: pl.DataType | None = None) -> list[Metric]:
+    """Find the metrics that a user asks for, or raise an error.
+
+    `labels` is the dtype of the labels; None: the metrics are only named.
+    """
+    asked = [_found(metric) for metric in ([metrics] if _is_one(metrics) else metrics)]
+    asked = [metric if labels is None else metric.bound(labels) for metric in asked]
     names = [metric.name for metric in asked]
     if not names:
         msg = "metrics is empty: list at least one, such as 'mcc'"
@@ -201,12 +197,27 @@ def find_metrics(metrics: IntoMetrics) -> list[Metric]:
     return asked
 
 
-def find_metric(metric: IntoMetric) -> Metric:
-    """Find the one metric that a user asks for, or raise an error."""
+def _found(metric: IntoMetric) -> Metric:
+    """The metric that a user names, writes as a call, or defines."""
+    if isinstance(metric, Metric):
+        return metric
+    if not isinstance(metric, str):
+        return _of_definition(None, metric)
+    found = _REGISTRY.get(metric) or of_call(metric)
+    if found is None:
+        hint, known = did_you_mean(metric, _REGISTRY), ", ".join(map(repr, _REGISTRY))
+        calls = "; ".join(example for _, example in CALLS.values())
+        msg = f"no metric '{metric}'{hint} The metrics are {known}; and calls, as in {calls}."
+        raise ValueError(msg)
+    return found
+
+
+def find_metric(metric: IntoMetric, labels: pl.DataType | None = None) -> Metric:
+    """Find the one metric that a user asks for, or raise an error: see `find_metrics`."""
     if not _is_one(metric):
         msg = f"metric must be one name of metrics(), or one expression, got {metric!r}"
         raise TypeError(msg)
-    [asked] = find_metrics(metric)
+    [asked] = find_metrics(metric, labels)
     return asked
 
 
@@ -216,9 +227,9 @@ def needs_two_classes(options: Mapping[str, Any]) -> bool:
     return any(metric.is_of_two for asked in metrics for metric in find_metrics(asked))
 
 
-def find_tested_metric(metric: IntoMetric) -> Metric:
+def find_tested_metric(metric: IntoMetric, labels: pl.DataType) -> Metric:
     """Find the one metric that a user asks for, or raise an error if it has no test."""
-    asked = find_metric(metric)
+    asked = find_metric(metric, labels)
     check_sure([asked])
     return asked
 
@@ -257,7 +268,7 @@ def check_multilabel(metrics: Iterable[Metric]) -> None:
 
 
 def _is_one(metrics: IntoMetrics) -> TypeIs[IntoMetric]:
-    return isinstance(metrics, (str, pl.Expr)) or callable(metrics)
+    return isinstance(metrics, (str, Metric, pl.Expr)) or callable(metrics)
 
 
 def _of_definition(name: str | None, definition: Definition) -> Metric:

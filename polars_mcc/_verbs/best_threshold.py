@@ -68,7 +68,7 @@ def best_threshold(
     Command line:
         polars-mcc best-threshold logs/ --score probability --by country
     """
-    chosen = registry.find_metric(metric)
+    chosen = registry.find_metric(metric, log.roles.label_dtype)
     check_of_counts([chosen])
     cuts = thresholds_of(log, "best_threshold", keys, best_columns(chosen), thresholds)
     return log.in_kind(cuts.log.answer(cuts.best(chosen)))

@@ -258,7 +258,7 @@ def by(
     if not isinstance(method, Bootstrap):
         check_choice("method", method, Method, "Bootstrap(...)")
     check_interval(ci, method)
-    asked = registry.find_metrics(metrics)
+    asked = registry.find_metrics(metrics, log.roles.label_dtype)
     if ci is not None and isinstance(method, Bootstrap):
         reason = "its labelled rows are drawn by their prediction, which a bootstrap does not do"
         call = "by(..., method=Bootstrap(...))"

@@ -170,8 +170,9 @@ def check(
         polars-mcc check logs/ --by country --score p --min roc_auc=0.8 --max calibration_error=0.1
     """
     find = registry.find_metric if no_worse_than is None else registry.find_tested_metric
-    chosen = find(metric)
-    rules = [*required(metric, "min", min), *required(metric, "max", max)]
+    labels = log.roles.label_dtype
+    chosen = find(metric, labels)
+    rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
     if bool(rules) == (no_worse_than is not None):
         msg = said(
             "check needs either min or max, such as ",

@@ -113,7 +113,7 @@ def compare(
         polars-mcc compare logs/ --score old --score new --metric roc_auc
     """
     options_of_differences.check(ci, method, correction)
-    chosen = registry.find_tested_metric(metric)
+    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
     scores = {"score_a": "_a", "score_b": "_b"}
     names = options_of_differences.names_of(
         chosen, ["n", "n_clusters"], scores, waiting=log.roles.waiting

@@ -141,7 +141,7 @@ def contrast(
         inside = [*within]
     names, of_whole = _check_keys(log, keys, inside)
     _check_to(log, to, names, ratio=ratio)
-    chosen = registry.find_tested_metric(metric)
+    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE

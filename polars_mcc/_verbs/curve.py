@@ -83,7 +83,11 @@ def curve(
     Command line:
         polars-mcc curve logs/ --score probability --by country --thresholds 100
     """
-    asked = [metric for metric in registry.find_metrics(metrics) if metric.name not in COUNTS]
+    asked = [
+        metric
+        for metric in registry.find_metrics(metrics, log.roles.label_dtype)
+        if metric.name not in COUNTS
+    ]
     check_of_counts(asked)
     cuts = thresholds_of(log, "curve", keys, curve_columns(asked), thresholds)
     return log.in_kind(cuts.log.answer(cuts.curve(asked), "threshold"))

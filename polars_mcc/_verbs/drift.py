@@ -95,7 +95,7 @@ def drift(
     """
     options_of_differences.check(ci, method, correction)
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
-    chosen = registry.find_tested_metric(metric)
+    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
     has_clusters = log.roles.cluster is not None
     names = options_of_differences.names_of_periods(
         chosen, has_clusters=has_clusters, waiting=log.roles.waiting

@@ -70,9 +70,9 @@ def worst(
     Args:
         *keys: The columns to search, cut or not, as in `bins(age, 5)`. In Python also expressions
             and selectors.
-        metric: The metric that is compared: a name of `metrics()`, where the column `from` is not
-            "pairs". If less is better, as for "fnr", slices with a higher value are listed. In
-            Python also a function, as in `by`.
+        metric: The metric that is compared: a name of `metrics()`, or a call such as
+            "cost(fn=10, fp=1)". If less is better, as for "fnr", slices with a higher value are
+            listed. In Python also a function, as in `by`.
         to: What a slice is compared with. "rest": the score of all other rows. "expected": what the
             slice would score given its labels, which is `mcc_expected`. Then slices are listed
             that err more than their mix of gold labels explains.
@@ -173,8 +173,8 @@ def worst(
 
     Raises:
         ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or
-            `top` is too small; an option has an unknown value; the metric is a count, is of pairs,
-            or has no derivative; `to` is "expected", and the log has clusters, sample weights or
+            `top` is too small; an option has an unknown value; the metric is a count, or has no
+            derivative; `to` is "expected", and the log has clusters, sample weights or
             `nulls="reweight"`.
 
     The errors of `by` are raised too.
@@ -245,7 +245,7 @@ def worst(
             f"worst looks for slices: name the keys to slice by; the columns are {quoted(columns)}"
         )
         raise ValueError(msg)
-    chosen = _rate(metric)
+    chosen = _rate(metric, log.roles.label_dtype)
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         call = Words("worst(..., to='expected')", "worst --to expected")
@@ -290,16 +290,13 @@ def worst(
     return cast("FrameT", deferred(answer, search_steps.schema_of(settings, sliced)))
 
 
-def _rate(metric: IntoMetric) -> Metric:
-    """The metric, which must be a rate of classes, or an error."""
-    chosen = registry.find_tested_metric(metric)
+def _rate(metric: IntoMetric, labels: pl.DataType) -> Metric:
+    """The metric, which must be a rate, or an error."""
+    chosen = registry.find_tested_metric(metric, labels)
     if chosen.is_count:
         msg = (
             f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "
             "pass a metric that is a rate"
         )
-        raise ValueError(msg)
-    if chosen.pairs:
-        msg = f"worst needs a metric of classes, and '{chosen.name}' is of pairs: pass another"
         raise ValueError(msg)
     return chosen

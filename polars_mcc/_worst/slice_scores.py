@@ -126,14 +126,20 @@ class ModelSearch:
         longest = max(settings.top or 0, LONGEST_LIST)
         return Cutoff(settings.correction, 1 - settings.ci, tests, longest, surer)
 
-    def shown(self, margins: Margins) -> Floats:
+    def values(self, counts: Margins | Counted, zero_division: float | None) -> Floats:
+        """The scores of slices from their margins; of a metric of pairs, from their pairs."""
+        if isinstance(counts, Counted):
+            return self.scorer.values_of_pairs(counts, zero_division)
+        return self.scorer.values(counts, zero_division)
+
+    def shown(self, counts: Margins | Counted) -> Floats:
         """The scores of slices as in `by`: `_NOT_A_NUMBER` for NaN, NaN for null."""
         zero_division = self.log.sliced.zero_division
-        values = self.scorer.values(margins, zero_division)
+        values = self.values(counts, zero_division)
         if zero_division is None or not math.isnan(zero_division):
             return values
         # 0/0 is NaN. A score without gold rows is null.
-        is_known = ~np.isnan(self.scorer.values(margins, 0.0))
+        is_known = ~np.isnan(self.values(counts, 0.0))
         return np.where(np.isnan(values) & is_known, _NOT_A_NUMBER, values)
 
     def limits(self, pairs: Counted, pools: Pools | None = None) -> Limits:
@@ -257,7 +263,9 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     A slice that cannot have enough evidence for the list, whatever its limits, gets evidence 0.
     """
     whole = _WholeLog.of(search)
-    step = max(1, _LABELS_AT_ONCE // max(1, len(search.log.labels)))
+    # Rests of a metric of pairs have all pairs.
+    in_slice = len(whole.every.n) if search.settings.metric.pairs else len(search.log.labels)
+    step = max(1, _LABELS_AT_ONCE // max(1, in_slice))
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
     parts = [Comparisons(*(np.zeros(0),) * 7)]
@@ -346,7 +354,8 @@ class _WholeLog:
         every = search.counter.whole()
         pairs = search.counter.represented(every)
         margins = search.counter.margins(pairs, 0, 1)
-        [score] = search.scale.turn * search.scorer.values(margins, search.scorer.zero_division)
+        counts = pairs if search.settings.metric.pairs else margins
+        [score] = search.scale.turn * search.values(counts, search.scorer.zero_division)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
         return cls(search, every, pairs, margins, float(pairs.n.sum()), float(score), rows)
 
@@ -355,13 +364,14 @@ class _WholeLog:
 
         Limits are computed only of slices that may reach the needed evidence.
         """
-        search, turn, values = self.search, self.search.scale.turn, self.search.scorer.values
+        search, turn, values = self.search, self.search.scale.turn, self.search.values
         settings, metric = search.settings, search.settings.metric
         here, left = self._margins(batch.pairs, first, last)
-        score, rest = turn * values(here, search.scorer.zero_division), turn * values(left, None)
+        own, others = self._pairs(batch.pairs, first, last) if metric.pairs else (here, left)
+        score, rest = turn * values(own, search.scorer.zero_division), turn * values(others, None)
         shown: list[Floats] = [np.zeros(0)] * 2
         if settings.verdicts:
-            shown = [search.shown(here), search.shown(left)]
+            shown = [search.shown(own), search.shown(others)]
         is_comparable = np.ones(last - first, bool)
         if not metric.is_of_scores:
             sides = (*here[:2], *self.margins[:2])
@@ -395,6 +405,19 @@ class _WholeLog:
         per_label = rows_per_label(*rests)
         taken = counter.margins(pairs, first, last, per_label)
         return here, rest_of(taken, whole_at(self.every, per_label), nothing)
+
+    def _pairs(self, pairs: Counted | PairTables, first: int, last: int) -> tuple[Counted, Counted]:
+        """The scored pairs of slices, and of their rests."""
+        counter, number = self.search.counter, last - first
+        own = pairs_of(pairs, np.arange(first, last))
+        slices = np.repeat(np.arange(number), len(self.every.n))
+        labels = (np.tile(side, number) for side in (self.every.gold, self.every.pred))
+        whole = [slices, *labels, *(np.tile(n, number) for n in self.every[4:])]
+        taken = [*own[1:4], *(-n for n in own[4:])]
+        rest, _ = Counted.of_rows(number, *map(np.concatenate, zip(whole, taken, strict=True)))
+        [left] = np.nonzero(rest.n > float(self.every.n.sum()) * self.search.scorer.rounding)
+        others = Counted(number, *(array[left] for array in rest[1:]))
+        return counter.represented(own), counter.represented(others)
 
     def _below_rest(
         self,

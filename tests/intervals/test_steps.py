@@ -423,6 +423,7 @@ def entropy(col):
     return -(col("share") * col("share").log()).sum()
 
 
+NAMES = pl.Series(range(100))
 ENTROPY = replace(
     *find_metrics("mutual_info"),
     pairs={"entropy": entropy},
@@ -433,7 +434,7 @@ ENTROPY = replace(
 
 def test_an_influence_on_a_score_of_pairs_is_that_of_one_row_more():
     _, pairs = arrays_of(WITH_SCORES)
-    [found] = influence_of_rows.influences_on_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
+    [found] = influence_of_rows.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
     for at, matrix in enumerate(WITH_SCORES):
         share = matrix[matrix > 0] / matrix.sum()
         entropy = -(share @ np.log(share))
@@ -461,5 +462,5 @@ def test_each_step_of_few_rows_gives_arrays_of_the_right_shape(matrices):
     ).items():
         assert found.phi.shape == cells, name
         assert {one.shape for one in found[:-1]} == {(number,)}, name
-    [found] = influence_of_rows.influences_on_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
+    [found] = influence_of_rows.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
     assert found.phi.shape == cells

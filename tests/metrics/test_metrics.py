@@ -466,8 +466,6 @@ ASKED = {
 @in_turn(dtype=DTYPES, metric=WITH_LABELS, verb=ASKED)
 def test_expressions_compute_with_labels_of_any_dtype(verb, metric, dtype):
     """A sum of two Int8 is no Int8, 25 - 50 is no UInt8, and 12.5 squared has two decimals."""
-    if verb == "worst" and metric != "label":
-        pytest.skip("worst takes metrics of classes")
     half = 1 if pl.Series(dtype=dtype).dtype.is_integer() else Fraction(1, 2)
     cells = [(100 * half, 100 * half, 5), (3 * half, 100 * half, 2), (25 * half, 50 * half, 3)]
     cells.append((100 * half, 0 * half, 4))

@@ -1,0 +1,182 @@
+"""Metrics with numbers that a user chooses: F_β, and what errors cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import check_choice, check_number
+from polars_mcc._metrics.label_pairs import IntoByPair, by_pair, checked, mean_of_pairs, typed
+from polars_mcc._metrics.metric_type import (
+    RATIO,
+    RIJSBERGEN,
+    Metric,
+    Range,
+    Sum,
+    Terms,
+    Value,
+    has_rows,
+)
+from polars_mcc._metrics.one_vs_rest import Col
+
+Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
+"""Of the positive class; or a mean over classes, alike or by gold rows; or of the sums of all."""
+
+_ELKAN = "Elkan 2001, The foundations of cost-sensitive learning, IJCAI"
+
+
+def f_beta(beta: float, average: Average = "positive") -> Metric:
+    """F_β: the harmonic mean of precision and recall, in which recall weighs β² times as much.
+
+    Args:
+        beta: β, above 0. 2 is for misses that matter more, 0.5 for false alarms that do.
+        average: "positive": of the positive class. "macro": the mean over the classes that occur.
+            "weighted": the mean, weighted by gold rows. "micro": of the sums over classes; with one
+            label a row, the accuracy.
+
+    Returns:
+        A metric with the name "f2", or "f2_macro", that all verbs take as `metric` or in `metrics`.
+        Text is taken too: "f_beta(2)", "f_beta(0.5, macro)".
+
+    Raises:
+        ValueError: β is not above 0; `average` has an unknown value.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": list("aaab"), "pred": list("aabb")}).mcc(positive="b")
+        >>> log.score(metrics=["f1", "f_beta(2)", polars_mcc.metric.f_beta(0.5)]).row(0)[1:4]
+        (0.6666666666666666, 0.8333333333333334, 0.5555555555555556)
+
+    References:
+        C. J. van Rijsbergen, Information Retrieval (1979), chapter 7.
+    """
+    check_number("beta", beta)
+    if not 0 < beta < math.inf:
+        msg = f"beta must be above 0, got {beta}; 1 is f1, 2 weighs recall more, 0.5 precision"
+        raise ValueError(msg)
+    check_choice("average", average, Average)
+    squared = float(beta) ** 2
+
+    def of(hits: Any, gold: Any, pred: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        return (1 + squared) * hits, squared * gold + pred
+
+    def of_class(col: Col) -> pl.Expr:
+        hits, whole = of(col("hits"), col("support"), col("predicted"))
+        share: pl.Expr = hits / whole
+        return share
+
+    def of_positive(terms: Terms) -> pl.Expr:
+        table = terms.positive
+        return terms.ratio(*of(table.tp, table.gold, table.pred))
+
+    values: dict[Average, Value] = {
+        "positive": of_positive,
+        "macro": lambda terms: terms["mean"],
+        "weighted": lambda terms: terms["mean"],
+        "micro": lambda terms: terms.ratio(*of(terms.c, terms.t, terms.p)),
+    }
+    sums: dict[Average, Sum] = {
+        "macro": lambda col: of_class(col).mean(),
+        "weighted": lambda col: (of_class(col) * col("support")).sum() / col("support").sum(),
+    }
+    formula = f"{1 + squared:g}c / ({squared:g}t + p)"
+    return Metric(
+        f"f{beta:g}" + ("" if average == "positive" else f"_{average}"),
+        values[average],
+        formula if average in {"positive", "micro"} else f"the mean of {formula}",
+        RIJSBERGEN,
+        RATIO,
+        "tp + fp + fn = 0" if average == "positive" else "",
+        classes={"mean": sums[average]} if average in sums else {},
+        is_of_positive=average == "positive",
+        has_gold=has_rows("tp", "fp") if average == "positive" else None,
+        classes_needed="all gold" if average == "macro" else "any",
+        multilabel=True,
+        is_of_rows=average == "micro",
+    )
+
+
+def cost(
+    costs: IntoByPair | None = None, *, fn: float = 0, fp: float = 0, tp: float = 0, tn: float = 0
+) -> Metric:
+    """What errors cost: the mean cost of a row. Less is better; a benefit is a negative cost.
+
+    Args:
+        costs: The cost of a row by its gold label and its prediction, such as
+            `{("fraud", "ok"): 10, ("ok", "fraud"): 1}`; a DataFrame with the columns `gold`, `pred`
+            and `cost`; or the path of a CSV file with these. Other pairs cost 0.
+        fn: Instead of `costs`: the cost of a positive row that is predicted as another class.
+        fp: The cost of another row that is predicted as positive.
+        tp: The cost of a positive row that is predicted as positive.
+        tn: The cost of a row that is neither.
+
+    Returns:
+        A metric with the name "cost", that `by`, `score`, `check`, `compare`, `contrast` and
+        `drift` take; `worst`, `best_threshold` and `curve` take those of `fn`, `fp`, `tp` and `tn`.
+        Text is taken too: "cost(fn=10, fp=1)", "cost('costs.csv')". What all errors cost is `n`
+        times this mean.
+
+    Raises:
+        ValueError: No cost is given, or both `costs` and one of the others; all are 0; a cost is
+            not finite.
+        polars.exceptions.SchemaError: In a verb: a label does not have the dtype of the labels.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": [True, True, False, False], "pred": [True, False] * 2})
+        >>> log.mcc.score(metrics="cost(fn=10, fp=1)").row(0)
+        (4, 2.75, 0)
+        >>> dear = polars_mcc.metric.cost({(True, False): 100}).alias("missed")
+        >>> log.mcc.score(metrics=dear).row(0)
+        (4, 25.0, 0)
+
+    References:
+        C. Elkan, The foundations of cost-sensitive learning, IJCAI (2001) 973-978.
+    """
+    cells = {"fn": fn, "fp": fp, "tp": tp, "tn": tn}
+    cells = {name: checked(name, number) for name, number in cells.items()}
+    of_pairs = {} if costs is None else by_pair(costs, "cost")
+    numbers = [*cells.values(), *of_pairs.values()]
+    if not any(numbers) or (costs is not None and any(cells.values())):
+        msg = (
+            "cost needs what errors cost: fn and fp, as in cost(fn=10, fp=1), or costs by gold "
+            "label and prediction, as in cost({('fraud', 'ok'): 10}); not both, and not only 0"
+        )
+        raise ValueError(msg)
+    ends = Range(min(0, *numbers), max(0, *numbers))
+    if costs is None:
+        formula = " + ".join(f"{number:g}·{name}" for name, number in cells.items() if number)
+        of_positive = Metric("cost", _mean_cost(cells), f"({formula}) / s", _ELKAN, ends)
+        return replace(of_positive, is_of_positive=True, less_is_better=True)
+
+    def of_labels(dtype: pl.DataType) -> Metric:
+        known = typed(of_pairs, dtype)
+        sums: dict[str, Sum] = {"mean": lambda col: mean_of_pairs(col, known)}
+        return replace(unbound, pairs=sums, of_labels=None)
+
+    unbound = Metric(
+        "cost",
+        lambda terms: terms["mean"],
+        "Σ cost · n / s",
+        _ELKAN,
+        ends,
+        less_is_better=True,
+        of_labels=of_labels,
+    )
+    return unbound
+
+
+def _mean_cost(cells: Mapping[str, float]) -> Value:
+    def value(terms: Terms) -> pl.Expr:
+        costs = [getattr(terms.positive, name) * number for name, number in cells.items() if number]
+        return terms.ratio(reduce(add, costs), terms.s)
+
+    return value

@@ -1,0 +1,90 @@
+"""Numbers by gold label and prediction, such as costs: as a user gives them, and of each pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import check_number
+from polars_mcc._frame.labels import as_label, from_text, is_text
+from polars_mcc._metrics.one_vs_rest import Col
+
+ByPair: TypeAlias = Mapping[tuple[object, object], float]
+"""A number by gold label and prediction."""
+IntoByPair: TypeAlias = ByPair | pl.DataFrame | str
+"""The same; or columns `gold`, `pred` and a number; or the path of a CSV file with these."""
+
+
+def by_pair(given: IntoByPair, name: str) -> ByPair:
+    """The numbers that a user gives, or an error. Labels of a file are text."""
+    if isinstance(given, str):
+        given = pl.read_csv(given, infer_schema=False).with_columns(
+            pl.col(name).cast(pl.Float64, strict=True)
+        )
+    if isinstance(given, pl.DataFrame):
+        if {*given.columns} != {"gold", "pred", name}:
+            msg = f"{name} needs the columns gold, pred and {name}, got {given.columns}"
+            raise ValueError(msg)
+        given = {(gold, pred): n for gold, pred, n in given.select("gold", "pred", name).rows()}
+    if not isinstance(given, Mapping):
+        msg = f"{name} by gold label and prediction must be a mapping, got {given!r}"
+        raise TypeError(msg)
+    numbers = {}
+    for pair, number in given.items():
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            example = "{('fraud', 'ok'): 10}"
+            msg = f"{name} is by gold label and prediction, as in {example}, got {pair!r}"
+            raise ValueError(msg)
+        numbers[pair] = checked(f"{name} of {pair!r}", number)
+    return numbers
+
+
+def checked(name: str, number: float) -> float:
+    """A finite number, or an error."""
+    check_number(name, number)
+    if number is None or not math.isfinite(number):
+        msg = f"{name} must be a finite number, got {number}"
+        raise ValueError(msg)
+    return float(number)
+
+
+def typed(numbers: ByPair, dtype: pl.DataType) -> ByPair:
+    """The same numbers by labels of this dtype. Text is read as such a label."""
+    return {
+        (typed_label(gold, dtype), typed_label(pred, dtype)): n
+        for (gold, pred), n in numbers.items()
+    }
+
+
+def typed_label(label: object, dtype: pl.DataType) -> object:
+    """A label of this dtype, or a SchemaError. Text is read as one."""
+    if label is None:
+        return None
+    if isinstance(label, str) and not is_text(dtype):
+        known = from_text(label, dtype)
+        label = label if known is None else known
+    return as_label(label, dtype, f"label {label!r} of a metric")
+
+
+def of_pairs(col: Col, numbers: ByPair) -> pl.Expr:
+    """The number of each pair; 0 for a pair that is not named."""
+
+    def number_of(gold: pl.Expr, pred: pl.Expr) -> pl.Expr:
+        each = (
+            (gold.eq_missing(pl.lit(label)) & pred.eq_missing(pl.lit(other))).cast(pl.Float64)
+            * number
+            for (label, other), number in numbers.items()
+        )
+        return reduce(add, each)
+
+    return col("gold").pipe(number_of, col("pred"))
+
+
+def mean_of_pairs(col: Col, numbers: ByPair) -> pl.Expr:
+    """The mean number of a row."""
+    return (col("share") * of_pairs(col, numbers)).sum()

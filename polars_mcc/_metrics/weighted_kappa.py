@@ -1,0 +1,212 @@
+"""Weighted kappa: agreement of labels that have an order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from polars_mcc._base.allowed_values import check_choice
+from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._frame.labels import as_labels
+from polars_mcc._metrics.label_pairs import (
+    ByPair,
+    IntoByPair,
+    by_pair,
+    mean_of_pairs,
+    typed,
+    typed_label,
+)
+from polars_mcc._metrics.metric_type import SIGNED, Metric, Sum, Terms, Value, has_two_gold
+
+Distance: TypeAlias = Literal["linear", "quadratic"]
+"""How the weight of an error grows with the distance of its labels."""
+
+_COHEN = "Cohen 1968, Psychological Bulletin 70"
+
+
+def kappa(weights: Distance | IntoByPair, order: Sequence[object] | None = None) -> Metric:
+    """Weighted kappa, for labels in an order: an error counts by how far it is off.
+
+    It is 1 - O/E: O is the mean weight of the errors, and E is their mean weight if gold labels and
+    predictions were independent.
+
+    Args:
+        weights: The weight of an error by the distance of both labels: "linear" or "quadratic". Or
+            weights by gold label and prediction, as in `cost`.
+        order: All labels, in order; neighbours have the distance 1. None: the order of an Enum; and
+            for "quadratic" integers are their own places.
+
+    Returns:
+        A metric with the name "kappa_linear", "kappa_quadratic" or "kappa_weighted", that `by`,
+        `score`, `check`, `compare`, `contrast` and `drift` take. Text is taken too:
+        "kappa(quadratic)", "kappa(linear, order=[low, mid, high])".
+
+    Raises:
+        ValueError: `weights` is unknown; in a verb, the labels have no order.
+        polars.exceptions.InvalidOperationError: On `collect`: `order` lacks a label.
+
+    Examples:
+        >>> import polars as pl
+        >>> log = pl.DataFrame({"gold": [1, 1, 2, 3, 3], "pred": [1, 2, 2, 3, 1]})
+        >>> log.mcc.score(metrics=["kappa", "kappa(quadratic)"]).row(0)[1:3]
+        (0.411764705882353, 0.3421052631578948)
+
+    References:
+        J. Cohen, Weighted kappa, Psychological Bulletin 70 (1968) 213-220.
+    """
+    by_distance = weights if isinstance(weights, str) and not weights.endswith(".csv") else None
+    numbers: ByPair = {}
+    if by_distance is None:
+        numbers = by_pair(weights, "weight")
+    else:
+        check_choice("weights", by_distance, Distance, "weights by pair of labels")
+
+    def of_labels(dtype: pl.DataType) -> Metric:
+        if by_distance is None:
+            sums, chance = _by_table(typed(numbers, dtype))
+        elif by_distance == "quadratic":
+            sums, chance = _quadratic(_place(dtype, order, by_distance))
+        else:
+            number = len(_order(dtype, order, by_distance))
+            sums, chance = _linear(_place(dtype, order, by_distance), number)
+        return replace(unbound, value=_beyond_chance(chance), pairs=sums, of_labels=None)
+
+    unbound = Metric(
+        f"kappa_{by_distance or 'weighted'}",
+        lambda terms: terms["observed"],
+        "1 - O/E, the mean weight of an error, and its mean for independent labels",
+        _COHEN,
+        SIGNED if by_distance else None,
+        "only one class occurs",
+        has_gold=has_two_gold,
+        classes_needed="two gold",
+        of_labels=of_labels,
+    )
+    return unbound
+
+
+_Chance: TypeAlias = Callable[[Terms], pl.Expr]
+"""The mean weight of an error if gold labels and predictions are independent."""
+
+
+def _beyond_chance(chance: _Chance) -> Value:
+    """1 - O/E."""
+
+    def value(terms: Terms) -> pl.Expr:
+        expected = chance(terms)
+        return terms.ratio(expected - terms["observed"], expected)
+
+    return value
+
+
+def _by_table(weights: ByPair) -> tuple[dict[str, Sum], _Chance]:
+    """E is Σ w_ij T_i P_j, with the shares T_i of gold labels and P_j of predictions."""
+    sums: dict[str, Sum] = {"observed": lambda col: mean_of_pairs(col, weights)}
+    golds, preds = ([*dict.fromkeys(labels)] for labels in zip(*weights, strict=True))
+    for side, labels in (("gold", golds), ("pred", preds)):
+        for place, label in enumerate(labels):
+            sums[f"{side} {place}"] = _share_of(side, label)
+
+    def chance(terms: Terms) -> pl.Expr:
+        each = [
+            number * terms[f"gold {golds.index(gold)}"] * terms[f"pred {preds.index(pred)}"]
+            for (gold, pred), number in weights.items()
+        ]
+        return reduce(add, each)
+
+    return sums, chance
+
+
+def _share_of(side: str, label: object) -> Sum:
+    def is_label(column: pl.Expr) -> pl.Expr:
+        return column.eq_missing(pl.lit(label)).cast(pl.Float64)
+
+    return lambda col: (col("share") * col(side).pipe(is_label)).sum()
+
+
+_Place: TypeAlias = Callable[[pl.Expr], pl.Expr]
+"""The place of each label in the order, as a float."""
+
+
+def _quadratic(place: _Place) -> tuple[dict[str, Sum], _Chance]:
+    """E is the mean square of a difference: both variances, and the square of the means' one."""
+    sums: dict[str, Sum] = {
+        "observed": lambda col: (
+            col("share") * col("gold").pipe(lambda x, y: (place(x) - place(y)) ** 2, col("pred"))
+        ).sum()
+    }
+    for side in ("gold", "pred"):
+        sums[side] = _mean_of(side, place)
+        sums[f"{side}²"] = _mean_of(side, lambda x: place(x) ** 2)
+
+    def chance(terms: Terms) -> pl.Expr:
+        x, y = terms["gold"], terms["pred"]
+        return (terms["gold²"] - x**2) + (terms["pred²"] - y**2) + (x - y) ** 2
+
+    return sums, chance
+
+
+def _linear(place: _Place, number: int) -> tuple[dict[str, Sum], _Chance]:
+    """E is Σ_k F_k (1 - G_k) + G_k (1 - F_k), with the shares of labels up to the place k."""
+    sums: dict[str, Sum] = {
+        "observed": lambda col: (
+            col("share") * col("gold").pipe(lambda x, y: (place(x) - place(y)).abs(), col("pred"))
+        ).sum()
+    }
+    for side, last in itertools.product(("gold", "pred"), range(number - 1)):
+        sums[f"{side} {last}"] = _mean_of(side, _up_to(place, last))
+
+    def chance(terms: Terms) -> pl.Expr:
+        both = [(terms[f"gold {last}"], terms[f"pred {last}"]) for last in range(number - 1)]
+        return reduce(add, [f * (1 - g) + g * (1 - f) for f, g in both])
+
+    return sums, chance
+
+
+def _up_to(place: _Place, last: int) -> _Place:
+    return lambda x: (place(x) <= last).cast(pl.Float64)
+
+
+def _mean_of(side: str, number: _Place) -> Sum:
+    return lambda col: (col("share") * col(side).pipe(number)).sum()
+
+
+def _order(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> list[object]:
+    """All labels in order, or an error if nobody says it."""
+    if order is not None:
+        return [*as_labels([typed_label(label, dtype) for label in order], dtype, null=False)]
+    if isinstance(dtype, pl.Enum):
+        return [*dtype.categories]
+    if dtype == pl.Boolean:
+        return [False, True]
+    msg = (
+        f"kappa({weights}) needs the order of the labels, which are {dtype}: name it, as in "
+        f"kappa({weights}, order=[low, mid, high]), or cast the labels to an Enum"
+    )
+    raise ValueError(msg)
+
+
+def _place(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> _Place:
+    if order is None and dtype.is_numeric():
+        return lambda x: x.cast(pl.Float64)
+    labels = _order(dtype, order, weights)
+
+    def place(label: pl.Expr) -> pl.Expr:
+        known = pl.Series(labels, dtype=dtype)
+        places = pl.Series(range(len(labels)), dtype=pl.Float64)
+        found = label.cast(dtype).replace_strict(known, places, default=None)
+        text = label.cast(pl.String).fill_null("null")
+        message: list[str | pl.Expr] = [
+            "label '",
+            text,
+            f"' is not in the order of kappa({weights}): {labels}",
+        ]
+        return unless(found, Failure(found.is_null(), message))
+
+    return place

@@ -1,0 +1,386 @@
+"""Metrics with parameters: F_β, costs and weighted kappa, as calls and as functions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sklearn.metrics import cohen_kappa_score, fbeta_score
+from statsmodels.stats.inter_rater import cohens_kappa
+from support import LABELS, in_turn, log_of
+
+import polars_mcc
+from polars_mcc import CheckError, PredictionLog, metric
+from polars_mcc._worst import slice_counts
+
+Z = NormalDist().inv_cdf(0.975)
+ORDERED = [dtype for dtype in LABELS if dtype.is_numeric() or dtype in {pl.Boolean, pl.Enum}]
+COSTS = {(0, 1): 5, (1, 0): 1, (2, 0): 40, (2, 1): -3, (3, 3): -1}
+
+
+def codes_of(seed: int, classes: int = 4, rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    gold = rng.choice(classes, rows, p=np.arange(classes, 0, -1) / sum(range(classes + 1)))
+    return gold, np.clip(gold + rng.integers(-1, 2, rows), 0, classes - 1)
+
+
+def log_and_codes(
+    dtype: pl.DataType, seed: int = 1, rows: int = 300
+) -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
+    """A log with labels of a dtype, and the codes of both sides."""
+    gold, pred = codes_of(seed, 2 if dtype == pl.Boolean else 4, rows)
+    keys = ["xyz"[place % 3] for place in range(rows)]
+    frame = log_of([*zip(keys, gold.tolist(), pred.tolist(), strict=True)], dtype)
+    return frame, gold, pred
+
+
+@in_turn(dtype=[*LABELS], beta=[0.5, 1, 2, 3.7], key=["x", "z"])
+def test_f_beta_is_that_of_scikit_learn(dtype, beta, key):
+    frame, gold, pred = log_and_codes(dtype)
+    here = (frame["key"] == key).to_numpy()
+    averages = ["positive", "macro", "weighted", "micro"]
+    calls = [f"f_beta({beta}, {average})" for average in averages]
+    answer = frame.mcc(positive=LABELS[dtype][1]).by("key", metrics=calls)
+    of_key = answer.filter(key=key).row(0, named=True)
+    for average in averages:
+        name = f"f{beta}" + ("" if average == "positive" else f"_{average}")
+        known = "binary" if average == "positive" else average
+        sides = (gold[here], pred[here])
+        sides = [side == 1 for side in sides] if average == "positive" else sides
+        expected = fbeta_score(*sides, beta=beta, average=known)
+        assert of_key[name] == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("nulls", ["drop", "label", "reweight"])
+@pytest.mark.parametrize("ci", [None, 0.9])
+def test_f_beta_of_1_is_f1(nulls, ci):
+    frame, *_ = log_and_codes(pl.String())
+    frame = frame.with_columns(gold=pl.when(pl.int_range(pl.len()) % 9 > 0).then("gold"))
+    log = frame.mcc(nulls=nulls, positive="bee")
+    kinds = ["", "_macro", "_weighted", "_micro"]
+    calls = ["f_beta(1)", *(f"f_beta(1, {kind[1:]})" for kind in kinds[1:])]
+    found = log.by("key", metrics=calls, ci=ci)
+    expected = log.by("key", metrics=[f"f1{kind}" for kind in kinds], ci=ci)
+    assert_frame_equal(found, expected, rel_tol=1e-13)
+
+
+@in_turn(dtype=[*LABELS], weight=[None, "w"], lazy=[False, True])
+def test_costs_are_a_mean_over_rows(dtype, weight, lazy):
+    frame, gold, pred = log_and_codes(dtype)
+    frame = frame.with_columns(w=pl.int_range(pl.len()) % 4)
+    named = {pair: cost for pair, cost in COSTS.items() if max(pair) < len({*gold.tolist()})}
+    names = LABELS[dtype]
+    costs = metric.cost({(names[i], names[j]): cost for (i, j), cost in named.items()})
+    of_positive = metric.cost(fn=10, fp=1.5, tp=-2, tn=0.25).alias("of_positive")
+    asked = frame.lazy() if lazy else frame
+    log = PredictionLog(asked, positive=names[1], weight=weight)
+    answer = log.by("key", metrics=[costs, of_positive]).lazy().collect()
+    for row in answer.to_dicts():
+        here = np.flatnonzero((frame["key"] == row["key"]).to_numpy())
+        n = [int(w) if weight else 1 for w in frame["w"].gather(here)]
+        pairs = [*zip(gold[here].tolist(), pred[here].tolist(), n, strict=True)]
+        total = sum(n)
+        mean = sum(named.get((i, j), 0) * w for i, j, w in pairs) / total
+        assert row["cost"] == pytest.approx(mean, rel=1e-13, abs=1e-15)
+        cells = {(1, 1): -2, (1, 0): 10, (0, 1): 1.5, (0, 0): 0.25}
+        mean = sum(cells[int(i == 1), int(j == 1)] * w for i, j, w in pairs) / total
+        assert row["of_positive"] == pytest.approx(mean, rel=1e-13)
+
+
+@in_turn(dtype=ORDERED, weights=["linear", "quadratic"], ordered=[False, True])
+def test_weighted_kappa_is_that_of_scikit_learn_and_of_statsmodels(dtype, weights, ordered):
+    """The standard error is that of Fleiss, Cohen and Everitt 1969."""
+    frame, gold, pred = log_and_codes(dtype, rows=400)
+    k = len({*gold.tolist()})
+    needs_order = ordered or (weights == "linear" and dtype.is_numeric())
+    order = [*LABELS[dtype][:k]] if needs_order else None
+    kappa = metric.kappa(weights, order=order)
+    [answer] = frame.mcc.score(metrics=kappa, ci=0.95).to_dicts()
+    name = f"kappa_{weights}"
+    assert answer[name] == pytest.approx(cohen_kappa_score(gold, pred, weights=weights), rel=1e-12)
+    table = np.zeros((k, k))
+    np.add.at(table, (gold, pred), 1)
+    power = {"linear": 1, "quadratic": 2}[weights]
+    known = (
+        cohens_kappa(table, weights=np.arange(k), wt=None, return_results=True) if False else None
+    )
+    distances = np.abs(np.subtract.outer(np.arange(k), np.arange(k))) ** power
+    known = cohens_kappa(table, weights=distances)
+    assert answer[name] == pytest.approx(known.kappa, rel=1e-12)
+    assert answer[f"{name}_se"] == pytest.approx(known.std_kappa, rel=1e-10)
+    by_pair = {
+        (LABELS[dtype][i], LABELS[dtype][j]): float(distances[i, j])
+        for i, j in itertools.product(range(k), repeat=2)
+        if i != j
+    }
+    [same] = frame.mcc.score(metrics=metric.kappa(by_pair), ci=0.95).to_dicts()
+    assert same["kappa_weighted"] == pytest.approx(answer[name], rel=1e-12)
+    assert same["kappa_weighted_se"] == pytest.approx(answer[f"{name}_se"], rel=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [pl.String(), pl.Categorical(), pl.Date()])
+def test_labels_without_an_order_need_one(dtype):
+    frame, gold, pred = log_and_codes(dtype)
+    for weights in ("linear", "quadratic"):
+        with pytest.raises(ValueError, match=rf"kappa\({weights}\) needs the order of the labels"):
+            frame.mcc.score(metrics=f"kappa({weights})")
+        kappa = metric.kappa(weights, order=LABELS[dtype][:4])
+        found = frame.mcc.score(metrics=kappa)[f"kappa_{weights}"].item()
+        assert found == pytest.approx(cohen_kappa_score(gold, pred, weights=weights), rel=1e-12)
+        lacking = metric.kappa(weights, order=LABELS[dtype][:3])
+        for log in (frame.mcc, frame.lazy().mcc):
+            with pytest.raises(pl.exceptions.InvalidOperationError, match="is not in the order of"):
+                log.score(metrics=lacking).lazy().collect()
+
+
+def test_kappa_of_two_classes_has_no_weights():
+    frame, *_ = log_and_codes(pl.Boolean())
+    calls = ["kappa", "kappa(linear)", "kappa(quadratic)"]
+    [answer] = frame.mcc.score(metrics=calls, ci=0.95).to_dicts()
+    for end in ("", "_se"):
+        values = [answer[name + end] for name in ("kappa", "kappa_linear", "kappa_quadratic")]
+        assert values == pytest.approx([values[0]] * 3, rel=1e-12)
+
+
+def interval_of_cost(gold: np.ndarray, pred: np.ndarray, k: int) -> tuple[float, float]:
+    """Wilson's interval of a proportion with the variance of the costs, in loops.
+
+    In the smoothed table, each gold class has a hit more, and a miss spread over other classes; its
+    rows are scaled back.
+    """
+    table = np.zeros((k, k))
+    np.add.at(table, (gold, pred), 1)
+    smooth = np.zeros((k, k))
+    for i in range(k):
+        rows = table[i].sum()
+        for j in range(k):
+            pseudo = 1.0 if i == j else 1.0 / (k - 1)
+            smooth[i, j] = (table[i, j] + pseudo) * rows / (rows + 2)
+    cost = np.array([[COSTS.get((i, j), 0) for j in range(k)] for i in range(k)], float)
+    low, high = cost.min(), cost.max()
+    n = table.sum()
+    mean = (smooth * cost).sum() / n
+    variance = (smooth * (cost - mean) ** 2).sum() / n
+    v = (mean - low) / (high - low)
+    m = n * v * (1 - v) * (high - low) ** 2 / variance
+    p = ((table * cost).sum() / n - low) / (high - low)
+    middle, reach = p + Z**2 / 2 / m, Z * math.sqrt(p * (1 - p) / m + Z**2 / 4 / m**2)
+    return tuple(low + (high - low) * (middle + s * reach) / (1 + Z**2 / m) for s in (-1, 1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("rows", [30, 400])
+def test_the_interval_of_a_cost_is_wilsons_at_a_smoothed_table(seed, rows):
+    gold, pred = codes_of(seed, rows=rows)
+    gold[:4], pred[:4] = range(4), range(4)
+    frame = pl.DataFrame({"gold": gold, "pred": pred})
+    [answer] = frame.mcc.score(metrics=metric.cost(COSTS), ci=0.95).to_dicts()
+    found = answer["cost_low"], answer["cost_high"]
+    assert found == pytest.approx(interval_of_cost(gold, pred, 4), rel=1e-9)
+
+
+def test_many_slices_have_the_same_intervals_as_each_alone(monkeypatch):
+    from polars_mcc._intervals import influence_of_rows  # noqa: PLC0415
+
+    gold, pred = codes_of(3, rows=600)
+    frame = pl.DataFrame({"gold": gold, "pred": pred, "key": np.arange(600) % 20})
+    asked = {"metrics": [metric.cost(COSTS), "kappa(quadratic)"], "ci": 0.95}
+    whole = frame.mcc.by("key", **asked)
+    monkeypatch.setattr(influence_of_rows, "_AT_ONCE", 9)
+    assert_frame_equal(frame.mcc.by("key", **asked), whole, rel_tol=1e-12)
+
+
+def test_a_dear_error_that_was_not_seen_widens_the_interval():
+    frame = pl.DataFrame({"gold": [0, 0, 1, 1, 2, 2] * 20, "pred": [0, 0, 1, 1, 2, 2] * 20})
+    cheap, dear = (
+        frame.mcc.score(metrics=metric.cost({(0, 1): 1, (2, 0): cost}), ci=0.95)["cost_high"].item()
+        for cost in (1, 100)
+    )
+    assert 0 < cheap < 0.1
+    assert dear > 1
+
+
+EARLY = pl.col("i") < 400
+VERBS = {
+    "compare": lambda log, asked: log(pred=["pred", "other"]).compare("key", metric=asked),
+    "contrast": lambda log, asked: log.contrast("key", metric=asked),
+    "expected": lambda log, asked: log.contrast("key", metric=asked, to="expected"),
+    "drift": lambda log, asked: log.drift("key", metric=asked, before=EARLY, after=~EARLY),
+    "check": lambda log, asked: log.check(
+        "key", metric=asked, max=10 if "cost" in str(asked) else 1, ci=0.95
+    ),
+    "report": lambda log, asked: log.report("key", metric=asked),
+    "worst": lambda log, asked: log.worst("key", metric=asked, verdicts=True),
+    "curve": lambda log, asked: log(score="score", pred=None).curve(metrics=asked),
+    "best_threshold": lambda log, asked: log(score="score").best_threshold(metric=asked),
+}
+
+
+@in_turn(
+    verb=[*VERBS],
+    asked=["f_beta(2)", "f_beta(2, macro)", "cost(fn=10, fp=1)", "cost by pair", "kappa(linear)"],
+)
+def test_verbs_take_them_or_say_why_not(verb, asked):
+    gold, pred = codes_of(5, 2, 900)
+    i = np.arange(900)
+    frame = pl.DataFrame({"gold": gold == 1, "pred": pred == 1, "key": i % 3, "i": i})
+    frame = frame.with_columns(
+        other=pl.when(pl.col("i") % 5 == 0).then("gold").otherwise("pred"),
+        score=pl.col("pred") * 0.5 + pl.col("i") % 7 / 14,
+    )
+    chosen = (
+        metric.cost({(True, False): 10, (False, True): 1}) if asked == "cost by pair" else asked
+    )
+    of_pairs = asked in {"cost by pair", "kappa(linear)"}
+    of_classes = asked == "f_beta(2, macro)"
+    if (of_pairs or of_classes) and verb in {"curve", "best_threshold"}:
+        with pytest.raises(ValueError, match="is not of the counts of two classes"):
+            VERBS[verb](frame.mcc, chosen)
+        return
+    answer = VERBS[verb](frame.mcc, chosen)
+    if verb in {"contrast", "drift", "compare"}:
+        assert answer["p_value"].null_count() == 0
+
+
+@in_turn(
+    way=["tables", "groups"],
+    dtype=[pl.Int8(), pl.Boolean(), pl.Enum(LABELS[pl.String()])],
+    options=[{}, {"weight": "w"}, {"sample_weight": "f"}, {"nulls": "reweight"}],
+    asked=["cost by pair", "kappa(quadratic)"],
+)
+def test_a_search_scores_slices_and_rests_as_contrast_does(way, dtype, options, asked, monkeypatch):
+    if way == "groups":
+        monkeypatch.setattr(slice_counts, "_CELLS_OF_TABLE", 20)
+    frame, *_ = log_and_codes(dtype, rows=900)
+    i = pl.int_range(pl.len())
+    frame = frame.with_columns(other=i % 4, w=i % 3, f=0.1 + i % 7 / 3)
+    if "nulls" in options:
+        frame = frame.with_columns(gold=pl.when(i % 5 > 0).then("gold"))
+    names = LABELS[dtype]
+    costs = {(names[0], names[1]): 5, (names[1], names[0]): 1}
+    chosen = metric.cost(costs) if asked == "cost by pair" else asked
+    log = PredictionLog(frame, **options)
+    found = log.worst("key", "other", metric=chosen, depth=2, verdicts=True, bins=None)
+    assert found.height >= 14
+    name = "cost" if asked == "cost by pair" else "kappa_quadratic"
+    keys = {"key": ["key"], "other": ["other"], "key, other": ["key", "other"]}
+    contrasts = {said: log.contrast(*of_set, metric=chosen) for said, of_set in keys.items()}
+    for row in found.to_dicts():
+        of_set = keys[row["keys"]]
+        here = [pl.col(key).cast(pl.String) == str(row[key]) for key in of_set]
+        [known] = contrasts[row["keys"]].filter(*here).to_dicts()
+        assert row[name] == pytest.approx(known[name], rel=1e-9)
+        assert row[f"{name}_rest"] == pytest.approx(known[f"{name}_to"], rel=1e-9)
+        assert row["n"] == pytest.approx(known["n"])
+
+
+def test_the_best_threshold_has_the_least_cost():
+    frame = pl.DataFrame({"gold": [1, 1, 0, 1, 0, 0, 0, 1], "s": [8, 7, 6, 5, 4, 3, 2, 1]})
+    best = frame.mcc(score="s", positive=1).best_threshold(metric="cost(fn=10, fp=1)")
+    costs = {
+        cut: frame.select(
+            (pl.col("s") < cut) * pl.col("gold") * 10 + (pl.col("s") >= cut) * (1 - pl.col("gold"))
+        )
+        .to_series()
+        .mean()
+        for cut in range(1, 9)
+    }
+    assert best["cost"].item() == min(costs.values())
+    assert costs[best["threshold"].item()] == min(costs.values())
+
+
+def test_a_slice_with_dear_errors_is_found():
+    gold, pred = codes_of(7, 2, 6000)
+    key = np.arange(6000) % 6
+    pred = np.where((key == 2) & (gold == 1), 0, pred)
+    frame = pl.DataFrame({"gold": gold == 1, "pred": pred == 1, "key": key})
+    found = frame.mcc.worst("key", metric="cost(fn=10, fp=1)", bins=None)
+    assert found["slice"].to_list() == ["key = 2"]
+    with pytest.raises(CheckError, match="cost above 2"):
+        frame.mcc.check("key", max={"cost(fn=10, fp=1)": 2})
+
+
+def test_costs_come_from_a_frame_or_a_file(tmp_path):
+    gold, pred = codes_of(9)
+    costs = [(i, j, cost) for (i, j), cost in COSTS.items()]
+    table = pl.DataFrame(costs, schema=["gold", "pred", "cost"], orient="row")
+    path = tmp_path / "costs.csv"
+    table.write_csv(path)
+    weights = tmp_path / "weights.csv"
+    table.rename({"cost": "weight"}).write_csv(weights)
+    for dtype in (pl.Int8(), pl.String()):
+        frame = pl.DataFrame({"gold": gold, "pred": pred}).cast(dtype)
+        names = {code: code if dtype.is_integer() else str(code) for code in range(4)}
+        by_pair = {(names[i], names[j]): cost for (i, j), cost in COSTS.items()}
+        given = [by_pair, table.with_columns(pl.col("gold", "pred").cast(dtype)), str(path)]
+        found = [frame.mcc.score(metrics=metric.cost(costs))["cost"].item() for costs in given]
+        found.append(frame.mcc.score(metrics=f"cost('{path}')")["cost"].item())
+        assert len({*found}) == 1
+        kappas = [
+            frame.mcc.score(metrics=metric.kappa(asked))["kappa_weighted"].item()
+            for asked in (by_pair, str(weights))
+        ]
+        assert kappas[0] == kappas[1]
+
+
+def test_two_of_one_name_need_another():
+    log = pl.DataFrame({"gold": [True, False], "pred": [True, True]}).mcc
+    with pytest.raises(ValueError, match=r"two columns named 'cost'.*\.alias\('my_cost'\)"):
+        log.score(metrics=["cost(fn=1)", "cost(fp=1)"])
+    other = metric.cost(fp=1).alias("false_alarms")
+    assert log.score(metrics=["cost(fn=1)", other]).columns == [
+        "n",
+        "cost",
+        "false_alarms",
+        "n_null",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("f_beta(0)", "beta must be above 0"),
+        ("f_beta(x)", "beta must be a number"),
+        ("f_beta()", r"write it as in f_beta\(2\)"),
+        ("f_beta(2, every)", "average must be one of 'positive', 'macro', 'weighted', 'micro'"),
+        ("f_beta(2", r"'f_beta\(2' is no metric; write it as"),
+        ("f_beta(2) + 1", "it is more than a call"),
+        ("cost()", "cost needs what errors cost"),
+        ("cost(fn=0)", "cost needs what errors cost"),
+        ("cost(fn=ten)", "fn must be a number"),
+        ("cost(fn=1e999)", "fn must be a finite number, got inf"),
+        ("cost(10)", "is no metric"),
+        ("cost(fm=10)", "unexpected keyword argument 'fm'"),
+        ("kappa(cubic)", "weights must be one of 'linear', 'quadratic', weights by pair of labels"),
+        ("g_beta(2)", r"no metric 'g_beta\(2\)'.*calls, as in f_beta\(2\)"),
+    ],
+)
+def test_a_wrong_call_says_how_it_is_written(text, message):
+    log = pl.DataFrame({"gold": [True, False], "pred": [True, True]}).mcc
+    with (
+        pytest.raises(ValueError, match=message)
+        if "must be a number" not in message
+        else (pytest.raises((ValueError, TypeError), match=message))
+    ):
+        log.score(metrics=text)
+
+
+def test_a_label_of_another_dtype_is_an_error():
+    log = pl.DataFrame({"gold": [1, 2], "pred": [1, 1]}).mcc
+    with pytest.raises(pl.exceptions.SchemaError, match="label 'fraud' of a metric does not have"):
+        log.score(metrics=metric.cost({("fraud", 1): 3}))
+    with pytest.raises(ValueError, match="cost is by gold label and prediction"):
+        metric.cost({"fraud": 3})
+    with pytest.raises(ValueError, match="needs the columns gold, pred and cost"):
+        metric.cost(pl.DataFrame({"gold": [1], "cost": [1]}))
+
+
+def test_the_functions_are_a_module_of_their_own():
+    assert "metric" not in polars_mcc.__all__
+    assert "metric" in dir(polars_mcc)
+    assert metric.__all__ == ["cost", "f_beta", "kappa"]
