@@ -116,8 +116,9 @@ class ScoreOptions(TypedIntervals):
 
     Attributes:
         metrics: One metric or several, computed from the same counts: a name of `polars-mcc
-            metrics`, such as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as
-            "tpr", need --positive, the label of the class. Repeat --metric for several.
+            metrics`, such as "accuracy", "f1_macro" or "kappa"; or a call, such as "f_beta(2)",
+            "cost(fn=10, fp=1)" or "kappa(quadratic)". Metrics of one class, such as "tpr", need
+            --positive, the label of the class. Repeat --metric for several.
     """
 
     metrics: MetricNames = field(default_factory=lambda: [defaults.METRICS])

@@ -65,11 +65,12 @@ def by(
             `trailing` windows of time. Several keys are crossed. Without keys, all rows are one
             slice. In Python also expressions and selectors.
         metrics: One metric or several, computed from the same counts: a name of `metrics()`, such
-            as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as "tpr", need
-            `positive`, the label of the class. Metrics of scores, such as "roc_auc",
-            "average_precision", "brier", "log_loss" and "calibration_error", need the `score` of
-            the log. If metrics of labels and of scores are asked for together, a row needs both a
-            prediction and a score. In Python also a function of the columns of
+            as "accuracy", "f1_macro" or "kappa", or a call, such as "f_beta(2)",
+            "cost(fn=10, fp=1)" or "kappa(quadratic)" (see `polars_mcc.metric`). Metrics of one
+            class, such as "tpr", need `positive`, the label of the class. Metrics of scores, such
+            as "roc_auc", "average_precision", "brier", "log_loss" and "calibration_error", need the
+            `score` of the log. If metrics of labels and of scores are asked for together, a row
+            needs both a prediction and a score. In Python also a function of the columns of
             `classes`, such as `lambda col: col("recall").min().alias("recall_min")`, or of `gold`,
             `pred` and `n` of the pairs; or an expression of these columns (see `register_metric`).
         ci: The confidence level of an interval for each metric, such as 0.95. None: no interval.
