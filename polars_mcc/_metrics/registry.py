@@ -15,7 +15,6 @@ from polars_mcc._frame.missing_and_likely_columns import did_you_mean
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
-from polars_mcc._metrics.metric_calls import CALLS, of_call
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Range
 from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
@@ -203,7 +202,12 @@ def _found(metric: IntoMetric) -> Metric:
         return metric
     if not isinstance(metric, str):
         return _of_definition(None, metric)
-    found = _REGISTRY.get(metric) or of_call(metric)
+    if metric in _REGISTRY:
+        return _REGISTRY[metric]
+    # Loaded for calls alone.
+    from polars_mcc._metrics.metric_calls import CALLS, of_call  # noqa: PLC0415
+
+    found = of_call(metric)
     if found is None:
         hint, known = did_you_mean(metric, _REGISTRY), ", ".join(map(repr, _REGISTRY))
         calls = "; ".join(example for _, example in CALLS.values())

@@ -15,6 +15,7 @@ from polars_mcc._intervals.count_arrays import of_arrays
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Floats, Ints
 from polars_mcc._worst.column_codes import CodedLog, is_ordered
+from polars_mcc._worst.compared_slices import compared_slices
 from polars_mcc._worst.failures_in_words import CONFUSION
 from polars_mcc._worst.listed_keys_and_confusions import described, dtype_of_parts
 from polars_mcc._worst.listed_slices import SliceList, list_slices
@@ -24,7 +25,6 @@ from polars_mcc._worst.slice_scores import (
     ModelSearch,
     SearchSettings,
     as_shown,
-    compared_slices,
 )
 
 VERDICTS = pl.Enum(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -15,37 +13,29 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Rank, Reference
-from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse, evidence_of
+from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse
 from polars_mcc._comparisons.rest_of_log import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
 from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
-from polars_mcc._intervals.scores_of_arrays import Scorer, has_classes
+from polars_mcc._intervals.scores_of_arrays import Scorer
 from polars_mcc._metrics.metric_type import Metric
-from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up, places_in
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
-from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
-from polars_mcc._worst.reweighted_slices import Margins, rows_per_label, whole_at
+from polars_mcc._worst.p_value_cutoff import Cutoff
+from polars_mcc._worst.reweighted_slices import Margins
 from polars_mcc._worst.slice_counts import (
-    Batch,
-    CrossedKeys,
-    PairTables,
     SliceCounter,
     SlicesOfKeys,
-    pairs_of,
 )
 
 Clauses: TypeAlias = tuple[tuple[int, int], ...]
 """A slice, as the place of each of its keys with the place of the value of this key."""
 
-_SLICES_PER_TEST = 100
-"""If keys determine each other, slices have the same rows, and count as one test: on average, at
-most so many slices."""
 _NOT_A_NUMBER = -sys.float_info.max
 """Stands for a score of NaN, as NaN in an array is an unknown score."""
-_LABELS_AT_ONCE = 2**20  # labels of slices that are scored at once
 _SURER = math.sqrt(2)
 """How many times the evidence by row the evidence by cluster may be: influences in a cluster may
 cancel."""
@@ -255,206 +245,6 @@ class ComparedSlices:
         wanted = np.array([[places[key]] for key in of_keys.keys])
         [same] = np.nonzero((of_keys.places == wanted).all(0))
         return int(self.starts[set_] + same[0]) if len(same) else None
-
-
-def compared_slices(search: ModelSearch) -> ComparedSlices:
-    """Count every slice, and compare each large enough slice with the rest of the log.
-
-    A slice that cannot have enough evidence for the list, whatever its limits, gets evidence 0.
-    """
-    whole = _WholeLog.of(search)
-    # Rests of a metric of pairs have all pairs.
-    in_slice = len(whole.every.n) if search.settings.metric.pairs else len(search.log.labels)
-    step = max(1, _LABELS_AT_ONCE // max(1, in_slice))
-    n_small = sum(key.n_small for key in search.log.keys.values())
-    sets: list[SlicesOfKeys] = []
-    parts = [Comparisons(*(np.zeros(0),) * 7)]
-    n_slices, threads = 0, pl.thread_pool_size()
-    waiting: deque[Future[Comparisons]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for batch in search.counter.batches(search.settings.depth):
-            n_small += batch.n_small
-            sets += batch.sets
-            n_slices += batch.pairs.number
-            cutoff = search.cutoff(n_slices // _SLICES_PER_TEST)
-            needed = evidence_of(LENIENT * float(cutoff.largest_p(cutoff.longest))) / cutoff.surer
-            needed = 0.0 if search.settings.verdicts else needed
-            for first in range(0, batch.pairs.number, step):
-                last = min(first + step, batch.pairs.number)
-                waiting.append(pool.submit(whole.compared, batch, first, last, needed))
-                if len(waiting) >= threads:
-                    parts.append(waiting.popleft().result())
-        parts += [future.result() for future in waiting]
-    by_keys = {of_keys.keys: of_keys for of_keys in sets}
-    is_distinct = [_has_own_rows(by_keys, of_keys, search.scorer.rounding) for of_keys in sets]
-    nothing = np.zeros(0, np.int64)
-    n = np.concatenate([nothing, *(of_keys.n for of_keys in sets)])
-    none = np.zeros((2, 0), np.int64)
-    unscored = np.concatenate([none, *(of_keys.unscored for of_keys in sets)], 1)
-    stand_for = n + unscored[1] if search.counter.is_reweighted else n
-    return ComparedSlices(
-        [*search.log.keys.values()],
-        sets,
-        np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
-        {frozenset(of_keys.keys): place for place, of_keys in enumerate(sets)},
-        n,
-        stand_for,
-        unscored,
-        Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
-        np.concatenate([np.zeros(0, bool), *is_distinct]),
-        stand_for > search.settings.max_share * whole.n,
-        whole.score,
-        n_small,
-    )
-
-
-def _has_own_rows(
-    sets: Mapping[CrossedKeys, SlicesOfKeys], of_keys: SlicesOfKeys, rounding: float
-) -> Flags:
-    """Whether each slice lacks rows of every slice with one key fewer. Else a key adds nothing."""
-    lacks = np.ones(len(of_keys.n), bool)
-    for left_out in range(len(of_keys.keys) if len(of_keys.keys) > 1 else 0):
-        kept = [key for key in range(len(of_keys.keys)) if key != left_out]
-        fewer = sets[tuple(of_keys.keys[key] for key in kept)]
-        if len(fewer.n):
-            ids = (_ids(fewer.keys, places) for places in (fewer.places, of_keys.places[kept]))
-            place = places_in(*ids)
-            lacks &= (place < 0) | (fewer.n[place] - of_keys.n > rounding * of_keys.n)
-    return lacks
-
-
-def _ids(keys: CrossedKeys, places: Ints) -> Ints:
-    """A number for the values of some keys. If 64 bits are too few, it is an integer of Python."""
-    sizes = [key.values.height for key in keys]
-    ids: Ints = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
-    for size, place in zip(sizes[1:], places[1:], strict=True):
-        ids = ids * size + place
-    return ids
-
-
-@dataclass(frozen=True)
-class _WholeLog:
-    """All rows of the log. The rest of a slice is all rows minus the slice."""
-
-    search: ModelSearch
-    every: Counted
-    """The pairs of all rows, as they were counted."""
-    pairs: Counted
-    """The scored pairs."""
-    margins: Margins
-    n: float
-    """The weight of the rows that the scored rows stand for."""
-    score: float
-    rows: float
-    """The rows m of the score of the log as a proportion; 0 if it is unknown."""
-
-    @classmethod
-    def of(cls, search: ModelSearch) -> _WholeLog:
-        """Score all rows."""
-        every = search.counter.whole()
-        pairs = search.counter.represented(every)
-        margins = search.counter.margins(pairs, 0, 1)
-        counts = pairs if search.settings.metric.pairs else margins
-        [score] = search.scale.turn * search.values(counts, search.scorer.zero_division)
-        rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
-        return cls(search, every, pairs, margins, float(pairs.n.sum()), float(score), rows)
-
-    def compared(self, batch: Batch, first: int, last: int, needed: float) -> Comparisons:
-        """Compare the slices with the numbers from `first` to `last` with their rests.
-
-        Limits are computed only of slices that may reach the needed evidence.
-        """
-        search, turn, values = self.search, self.search.scale.turn, self.search.values
-        settings, metric = search.settings, search.settings.metric
-        here, left = self._margins(batch.pairs, first, last)
-        own, others = self._pairs(batch.pairs, first, last) if metric.pairs else (here, left)
-        score, rest = turn * values(own, search.scorer.zero_division), turn * values(others, None)
-        shown: list[Floats] = [np.zeros(0)] * 2
-        if settings.verdicts:
-            shown = [search.shown(own), search.shown(others)]
-        is_comparable = np.ones(last - first, bool)
-        if not metric.is_of_scores:
-            sides = (*here[:2], *self.margins[:2])
-            n_classes = ((side > 0).sum(1) for side in sides)
-            is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
-        if settings.to == "expected":
-            pairs = search.counter.represented(pairs_of(batch.pairs, np.arange(first, last)))
-            pool = np.zeros(last - first, np.int64), self.pairs
-            reference, spread, evidence = search.below_expected(pairs, *pool)
-        else:
-            reference, comparable = rest, np.where(is_comparable, rest, math.nan)
-            n = here[0].sum(1) if search.counter.is_reweighted else batch.n[first:last]
-            spread, evidence = self._below_rest(
-                batch.pairs, first, n, score, comparable, needed=needed
-            )
-        evidence = np.where(is_comparable, evidence, math.nan)
-        return Comparisons(score, rest, reference, spread, evidence, *shown)
-
-    def _margins(
-        self, pairs: Counted | PairTables, first: int, last: int
-    ) -> tuple[Margins, Margins]:
-        """The margins of slices, and of their rests."""
-        counter, rounding = self.search.counter, self.search.scorer.rounding
-        if not counter.is_reweighted:
-            here = counter.margins(pairs, first, last)
-            return here, rest_of(here, self.margins, self.n * rounding)
-        nothing = float(self.every.n.sum()) * rounding
-        sizes = counter.by_prediction(pairs, first, last)
-        here = counter.margins(pairs, first, last, rows_per_label(*sizes))
-        rests = rest_of(sizes, counter.by_prediction(self.every, 0, 1), nothing)
-        per_label = rows_per_label(*rests)
-        taken = counter.margins(pairs, first, last, per_label)
-        return here, rest_of(taken, whole_at(self.every, per_label), nothing)
-
-    def _pairs(self, pairs: Counted | PairTables, first: int, last: int) -> tuple[Counted, Counted]:
-        """The scored pairs of slices, and of their rests."""
-        counter, number = self.search.counter, last - first
-        own = pairs_of(pairs, np.arange(first, last))
-        slices = np.repeat(np.arange(number), len(self.every.n))
-        labels = (np.tile(side, number) for side in (self.every.gold, self.every.pred))
-        whole = [slices, *labels, *(np.tile(n, number) for n in self.every[4:])]
-        taken = [*own[1:4], *(-n for n in own[4:])]
-        rest, _ = Counted.of_rows(number, *map(np.concatenate, zip(whole, taken, strict=True)))
-        [left] = np.nonzero(rest.n > float(self.every.n.sum()) * self.search.scorer.rounding)
-        others = Counted(number, *(array[left] for array in rest[1:]))
-        return counter.represented(own), counter.represented(others)
-
-    def _below_rest(
-        self,
-        counted: Counted | PairTables,
-        first: int,
-        n: Floats,
-        score: Floats,
-        rest: Floats,
-        *,
-        needed: float,
-    ) -> tuple[Floats, Floats]:
-        """The spread and the evidence of slices that may reach the needed evidence.
-
-        The rest has the same ratio of effective rows m to rows as the log.
-        """
-        search, scale = self.search, self.search.scale
-        v_rest, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
-        largest, spread = np.full(len(n), math.inf), np.full(len(n), math.nan)
-        if math.isfinite(scale.max_rows):  # The evidence whatever the limits, at most.
-            largest = scale.evidence(scale.proportion(score), scale.max_rows * n, v_rest, rows)
-        evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(largest), math.nan, 0.0)
-        [behind] = np.nonzero((score < rest) & (largest >= needed))
-        if len(behind):
-            pairs = search.counter.represented(pairs_of(counted, first + behind))
-            limits = search.limits(pairs)
-            apart = scale.evidence(limits.proportion, limits.rows_up, v_rest[behind], rows[behind])
-            collapsed = search.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
-            is_below = limits.score + limits.spread < rest[behind]
-            spread[behind] = limits.spread
-            evidence[behind] = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
-        return spread, evidence
-
-
-def rest_of(slices: Margins, whole: Margins, nothing: float) -> Margins:
-    """The margins of the rests of slices. What rounding leaves of float weights is `nothing`."""
-    rests = [every - of_slices for every, of_slices in zip(whole, slices, strict=True)]
-    return [np.where(rest > nothing, rest, 0.0) for rest in rests] if nothing else rests
 
 
 def as_shown(scores: Floats) -> pl.Series:

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from support import in_turn
 
 import polars_mcc
@@ -464,3 +465,13 @@ def test_each_step_of_few_rows_gives_arrays_of_the_right_shape(matrices):
         assert {one.shape for one in found[:-1]} == {(number,)}, name
     [found] = influence_of_rows.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
     assert found.phi.shape == cells
+
+
+def test_portions_of_slices_have_the_same_intervals_of_metrics_of_pairs(monkeypatch):
+    i = pl.int_range(600)
+    frame = pl.select(gold=i * i % 4, pred=(i * i + i % 5 // 4) % 4, key=i % 20)
+    costs = polars_mcc.metric.cost({(0, 1): 5, (1, 0): 1, (2, 0): 40})
+    asked = {"metrics": [costs, "kappa(quadratic)"], "ci": 0.95}
+    whole = frame.mcc.by("key", **asked)
+    monkeypatch.setattr(influence_of_rows, "_AT_ONCE", 9)
+    assert_frame_equal(frame.mcc.by("key", **asked), whole, rel_tol=1e-12)

@@ -16,7 +16,6 @@ from support import LABELS, in_turn, log_of
 
 import polars_mcc
 from polars_mcc import CheckError, PredictionLog, metric
-from polars_mcc._worst import slice_counts
 
 Z = NormalDist().inv_cdf(0.975)
 ORDERED = [dtype for dtype in LABELS if dtype.is_numeric() or dtype in {pl.Boolean, pl.Enum}]
@@ -184,17 +183,6 @@ def test_the_interval_of_a_cost_is_wilsons_at_a_smoothed_table(seed, rows):
     assert found == pytest.approx(interval_of_cost(gold, pred, 4), rel=1e-9)
 
 
-def test_many_slices_have_the_same_intervals_as_each_alone(monkeypatch):
-    from polars_mcc._intervals import influence_of_rows  # noqa: PLC0415
-
-    gold, pred = codes_of(3, rows=600)
-    frame = pl.DataFrame({"gold": gold, "pred": pred, "key": np.arange(600) % 20})
-    asked = {"metrics": [metric.cost(COSTS), "kappa(quadratic)"], "ci": 0.95}
-    whole = frame.mcc.by("key", **asked)
-    monkeypatch.setattr(influence_of_rows, "_AT_ONCE", 9)
-    assert_frame_equal(frame.mcc.by("key", **asked), whole, rel_tol=1e-12)
-
-
 def test_a_dear_error_that_was_not_seen_widens_the_interval():
     frame = pl.DataFrame({"gold": [0, 0, 1, 1, 2, 2] * 20, "pred": [0, 0, 1, 1, 2, 2] * 20})
     cheap, dear = (
@@ -245,38 +233,6 @@ def test_verbs_take_them_or_say_why_not(verb, asked):
     answer = VERBS[verb](frame.mcc, chosen)
     if verb in {"contrast", "drift", "compare"}:
         assert answer["p_value"].null_count() == 0
-
-
-@in_turn(
-    way=["tables", "groups"],
-    dtype=[pl.Int8(), pl.Boolean(), pl.Enum(LABELS[pl.String()])],
-    options=[{}, {"weight": "w"}, {"sample_weight": "f"}, {"nulls": "reweight"}],
-    asked=["cost by pair", "kappa(quadratic)"],
-)
-def test_a_search_scores_slices_and_rests_as_contrast_does(way, dtype, options, asked, monkeypatch):
-    if way == "groups":
-        monkeypatch.setattr(slice_counts, "_CELLS_OF_TABLE", 20)
-    frame, *_ = log_and_codes(dtype, rows=900)
-    i = pl.int_range(pl.len())
-    frame = frame.with_columns(other=i % 4, w=i % 3, f=0.1 + i % 7 / 3)
-    if "nulls" in options:
-        frame = frame.with_columns(gold=pl.when(i % 5 > 0).then("gold"))
-    names = LABELS[dtype]
-    costs = {(names[0], names[1]): 5, (names[1], names[0]): 1}
-    chosen = metric.cost(costs) if asked == "cost by pair" else asked
-    log = PredictionLog(frame, **options)
-    found = log.worst("key", "other", metric=chosen, depth=2, verdicts=True, bins=None)
-    assert found.height >= 14
-    name = "cost" if asked == "cost by pair" else "kappa_quadratic"
-    keys = {"key": ["key"], "other": ["other"], "key, other": ["key", "other"]}
-    contrasts = {said: log.contrast(*of_set, metric=chosen) for said, of_set in keys.items()}
-    for row in found.to_dicts():
-        of_set = keys[row["keys"]]
-        here = [pl.col(key).cast(pl.String) == str(row[key]) for key in of_set]
-        [known] = contrasts[row["keys"]].filter(*here).to_dicts()
-        assert row[name] == pytest.approx(known[name], rel=1e-9)
-        assert row[f"{name}_rest"] == pytest.approx(known[f"{name}_to"], rel=1e-9)
-        assert row["n"] == pytest.approx(known["n"])
 
 
 def test_the_best_threshold_has_the_least_cost():

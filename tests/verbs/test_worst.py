@@ -20,7 +20,7 @@ from scipy.stats import norm, t
 from support import ask, first, in_turn, some_slow
 
 from polars_mcc import metrics, sets
-from polars_mcc._worst.slice_scores import rest_of
+from polars_mcc._worst.compared_slices import rest_of
 
 Z = NormalDist().inv_cdf(0.975)
 KEYS = ("a", "b", "c")

@@ -14,7 +14,8 @@ from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._metrics import registry
 from polars_mcc._worst import column_codes, slice_counts
-from polars_mcc._worst.slice_scores import ModelSearch, SearchSettings, compared_slices
+from polars_mcc._worst.compared_slices import compared_slices
+from polars_mcc._worst.slice_scores import ModelSearch, SearchSettings
 
 KEYS = ["a", "b", "c", "age"]
 

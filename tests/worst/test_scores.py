@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 from support import first, in_turn
 
-from polars_mcc._worst import slice_scores
+from polars_mcc._worst import compared_slices
 
 PEERS = {
     "roc_auc": roc_auc_score,
@@ -50,7 +50,7 @@ def test_the_planted_slice_is_listed(log, metric, to):
 
 def test_rests_are_the_same_a_few_at_a_time(log, monkeypatch):
     whole = log.mcc(score="p").worst("country", "device", metric="roc_auc", verdicts=True)
-    monkeypatch.setattr(slice_scores, "_LABELS_AT_ONCE", 500)
+    monkeypatch.setattr(compared_slices, "_LABELS_AT_ONCE", 500)
     few = log.mcc(score="p").worst("country", "device", metric="roc_auc", verdicts=True)
     assert_frame_equal(few, whole, check_exact=True)
 
