@@ -16,6 +16,7 @@ from polars_mcc._cli.shared_options import (
     ScoreOptions,
     ThresholdOptions,
     TypedIntervals,
+    thresholds_by_metric,
 )
 from polars_mcc._cli.terminal import show, terminal_table
 from polars_mcc._counts.cut_into_slices import cut
@@ -146,6 +147,8 @@ def best_threshold(
     *logs: LogPaths,
     sliced: LogAndKeys = LogAndKeys(),
     metric: str = defaults.METRIC,
+    min: list[str] | None = None,  # noqa: A002 - the name of the option
+    max: list[str] | None = None,  # noqa: A002 - likewise
     thresholds: ThresholdOptions = ThresholdOptions(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
@@ -158,8 +161,15 @@ def best_threshold(
     Args:
         metric: The metric to optimize: a name of `polars-mcc metrics` that needs only the counts of
             two classes. It is minimized if less of it is better.
+        min: A metric that must not be lower, such as ppv=0.9: the best threshold is taken of those
+            that keep it. Repeat --min for several.
+        max: A metric that must not be higher, such as fpr=0.05. Repeat --max for several.
     """
     asked: dict[str, Any] = {"metric": metric, "thresholds": thresholds.asked}
+    asked |= {
+        "min": thresholds_by_metric("--min", min),
+        "max": thresholds_by_metric("--max", max),
+    }
     run_verb(PredictionLog.best_threshold, sliced.read(logs), output, **asked)
 
 

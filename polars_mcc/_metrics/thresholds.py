@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import TypeAlias
 
 import polars as pl
 
@@ -24,6 +25,10 @@ from polars_mcc._metrics.score_levels_and_bins import BOTH, by_score, in_units, 
 
 _COUNTS = [metric for metric in POSITIVE_CLASS_RATES if metric.is_count]
 COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn
+
+
+Kept: TypeAlias = Sequence[tuple[Metric, pl.Expr]]
+"""Metrics, each with the condition that it keeps its bound."""
 
 
 def curve_columns(metrics: Sequence[Metric]) -> list[str]:
@@ -83,17 +88,20 @@ class ScoreThresholds:
         columns = [*curve_columns(metrics), *log.unscored[1:]]
         return log.beside(slices, scored).select(*log.slice, *columns)
 
-    def best(self, metric: Metric) -> pl.LazyFrame:
-        """Find the best threshold of each slice, the shared best one, and the loss by sharing."""
+    def best(self, metric: Metric, kept: Kept) -> pl.LazyFrame:
+        """Find the best threshold of each slice, the shared best one, and the loss by sharing.
+
+        The best is taken of the thresholds whose metrics all keep their bounds.
+        """
         log, (levels, slices) = self.log, self._levels()
         name, shared_name = metric.name, f"{metric.name}_shared"
         whole = log.whole
         grid = self._grid(levels)
-        shared = self._best(whole, _of_whole(log, levels), grid, metric)
+        shared = self._best(whole, _of_whole(log, levels), grid, metric, kept)
         shared = shared.select(*whole.slice, cut="score")
-        own = self._best(log, levels, grid, metric)
+        own = self._best(log, levels, grid, metric, kept)
         points = self._points(log, levels, shared)
-        at_shared = _valued(log, points, metric).select(
+        at_shared = _valued(log, points, [metric]).select(
             *log.slice, pl.col(name).alias(shared_name), shared="score"
         )
         better, worse = pl.col(name), pl.col(shared_name)
@@ -167,12 +175,19 @@ class ScoreThresholds:
         )
 
     def _best(
-        self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None, metric: Metric
+        self,
+        log: SlicedLog,
+        levels: pl.LazyFrame,
+        grid: pl.LazyFrame | None,
+        metric: Metric,
+        kept: Kept,
     ) -> pl.LazyFrame:
         """Find the best threshold of each slice. Of equally good ones, take the largest."""
         value = pl.col(metric.name)
         best = value.min() if metric.less_is_better else value.max()
-        points = _valued(log, self._points(log, levels, grid), metric)
+        asked = {one.name: one for one in (metric, *(one for one, _ in kept))}
+        points = _valued(log, self._points(log, levels, grid), [*asked.values()])
+        points = points.filter(*(is_kept for _, is_kept in kept))
         return log.per_slice(
             points.filter(value == log.within_slice(best)),
             **{metric.name: value.max(), "score": pl.col("score").max()},
@@ -207,14 +222,18 @@ def _of_whole(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     return merged(log.whole, log.once(levels))
 
 
-def _valued(log: SlicedLog, points: pl.LazyFrame, metric: Metric) -> pl.LazyFrame:
-    """Score each point by a metric. 0/0 is 0: it is a score that a threshold really has.
+def _valued(log: SlicedLog, points: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+    """Score each point by metrics. 0/0 is 0: it is a score that a threshold really has.
 
-    The score is null without the gold rows that the metric needs, which no threshold can change.
+    A score is null without the gold rows that its metric needs, which no threshold can change.
     """
-    has_gold = replace(defined(metric), name=f"has_gold:{metric.name}")
-    values = _scores_at(log, points, [metric, has_gold], 0.0)
-    return values.with_columns(pl.when(pl.col(has_gold.name).is_not_null()).then(metric.name))
+    has_gold = {
+        metric.name: replace(defined(metric), name=f"has_gold:{metric.name}") for metric in metrics
+    }
+    values = _scores_at(log, points, [*metrics, *has_gold.values()], 0.0)
+    return values.with_columns(
+        pl.when(pl.col(has.name).is_not_null()).then(name) for name, has in has_gold.items()
+    )
 
 
 def _scores_at(

@@ -380,3 +380,55 @@ def test_any_metric_of_two_classes_at_every_threshold(run):
     assert (least["fnr"].item(), least["loss"].item()) == (0.0, 0.0)
     with pytest.raises(ValueError, match="metric 'f1_macro' is not of the counts of two classes"):
         ask(log, "curve", score="score", metrics="f1_macro")
+
+
+@in_turn(
+    metric=["recall", "ppv", "fpr", "f_beta(2)", "cost(fn=10, fp=1)"],
+    kept=[{"min": {"ppv": 0.8}}, {"max": {"fpr": 0.1}}, {"min": {"ppv": 0.7, "recall": 0.6}}],
+    thresholds=[None, [0.2, 0.4, 0.6, 0.8], 5],
+    lazy=[False, True],
+)
+def test_the_best_threshold_keeps_other_metrics(metric, kept, thresholds, lazy):
+    """Against the curve: the best of the thresholds that keep the bounds."""
+    rng = np.random.default_rng(7)
+    gold = rng.random(300) < 0.4
+    score = np.round(np.clip(gold * 0.3 + rng.random(300) * 0.7, 0, 1), 2)
+    frame = pl.DataFrame({"key": np.arange(300) % 4, "gold": gold, "score": score})
+    log = (frame.lazy() if lazy else frame).mcc(score="score")
+    asked = {"metric": metric, "thresholds": thresholds, **kept}
+    found = log.best_threshold("key", **asked).lazy().collect()
+    name = {"f_beta(2)": "f2"}.get(metric, metric.split("(")[0])
+    metrics = [*dict.fromkeys([metric, "ppv", "fpr", "recall"])]
+    curve = frame.mcc(score="score").curve("key", metrics=metrics, thresholds=thresholds)
+    whole = frame.mcc(score="score").curve(metrics=metrics, thresholds=thresholds)
+    conditions = [pl.col(one) >= bound for one, bound in kept.get("min", {}).items()]
+    conditions += [pl.col(one) <= bound for one, bound in kept.get("max", {}).items()]
+    sign = -1 if metric.startswith(("fpr", "cost")) else 1
+    order = [pl.col(name) * sign, "threshold"]
+    [shared] = whole.filter(conditions).sort(order)["threshold"].tail(1).to_list() or [None]
+    for row in found.to_dicts():
+        points = curve.filter(pl.col("key") == row["key"])
+        left = points.filter(conditions).sort(order).tail(1)
+        best = left.select("threshold", name).row(0) if left.height else (None, None)
+        assert (row["threshold"], row[name]) == best
+        assert row["shared_threshold"] == shared
+        if thresholds and shared is not None:
+            [at_shared] = points.filter(threshold=shared)[name].to_list()
+            assert row[f"{name}_shared"] == at_shared
+
+
+def test_no_threshold_may_keep_a_metric():
+    log = pl.DataFrame({"gold": [0, 1, 0], "score": [1, 2, 3]}).mcc(score="score", positive=1)
+    answer = log.best_threshold(min={"ppv": 0.9}).row(0, named=True)
+    assert (answer["n"], answer["threshold"], answer["mcc"], answer["loss"]) == (
+        3,
+        None,
+        None,
+        None,
+    )
+    with pytest.raises(ValueError, match="min says which metric to keep, as in min={'ppv': 0.9}"):
+        log.best_threshold(min=0.9)
+    with pytest.raises(ValueError, match="min=9 is outside the range of ppv"):
+        log.best_threshold(min={"ppv": 9})
+    with pytest.raises(ValueError, match="'f1_macro' is not of the counts of two classes"):
+        log.best_threshold(max={"f1_macro": 0.9})
