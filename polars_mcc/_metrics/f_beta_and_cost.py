@@ -118,10 +118,9 @@ def cost(
         tn: The cost of a row that is neither.
 
     Returns:
-        A metric with the name "cost", that `by`, `score`, `check`, `compare`, `contrast` and
-        `drift` take; `worst`, `best_threshold` and `curve` take those of `fn`, `fp`, `tp` and `tn`.
-        Text is taken too: "cost(fn=10, fp=1)", "cost('costs.csv')". What all errors cost is `n`
-        times this mean.
+        A metric with the name "cost" that all verbs take; `best_threshold` and `curve` only that of
+        `fn`, `fp`, `tp` and `tn`. Text is taken too: "cost(fn=10, fp=1)", "cost('costs.csv')". What
+        all errors cost is `n` times this mean.
 
     Raises:
         ValueError: No cost is given, or both `costs` and one of the others; all are 0; a cost is

@@ -34,6 +34,9 @@ def by_pair(given: IntoByPair, name: str) -> ByPair:
     if not isinstance(given, Mapping):
         msg = f"{name} by gold label and prediction must be a mapping, got {given!r}"
         raise TypeError(msg)
+    if not given:
+        msg = f"{name} by gold label and prediction names no pair"
+        raise ValueError(msg)
     numbers = {}
     for pair, number in given.items():
         if not (isinstance(pair, tuple) and len(pair) == 2):

@@ -43,9 +43,9 @@ def kappa(weights: Distance | IntoByPair, order: Sequence[object] | None = None)
             for "quadratic" integers are their own places.
 
     Returns:
-        A metric with the name "kappa_linear", "kappa_quadratic" or "kappa_weighted", that `by`,
-        `score`, `check`, `compare`, `contrast` and `drift` take. Text is taken too:
-        "kappa(quadratic)", "kappa(linear, order=[low, mid, high])".
+        A metric with the name "kappa_linear", "kappa_quadratic" or "kappa_weighted", that all verbs
+        take but `curve` and `best_threshold`. Text is taken too: "kappa(quadratic)",
+        "kappa(linear, order=[low, mid, high])".
 
     Raises:
         ValueError: `weights` is unknown; in a verb, the labels have no order.
