@@ -134,8 +134,108 @@ def test_a_ratio_of_proportions_is_near_that_of_logarithms(log):
         assert is_different == (row["p_value"] < 0.05)
     labels = {"gold": ["a", "b"] * 2, "pred": ["a", "b", "b", "a"]}
     none = pl.DataFrame({"key": ["x", "x", "y", "y"], **labels})
-    unknown = none.mcc.contrast("key", ratio=True)
+    unknown = none.mcc.contrast("key", ratio=True)  # 1 beside -1
     assert unknown["ratio"].to_list() == [None, None]
+
+
+def wilson(hits: int, n: int, z: float = NormalDist().inv_cdf(0.975)) -> tuple[float, float]:
+    middle, reach = hits + z**2 / 2, z * math.sqrt(hits * (n - hits) / n + z**2 / 4)
+    return max((middle - reach) / (n + z**2), 0.0), (middle + reach) / (n + z**2)
+
+
+def hits_of(groups: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    """A table of counts: groups with so many hits of so many rows."""
+    rows = [
+        {"group": group, "gold": 1, "pred": int(is_hit), "n": count}
+        for group, (hits, n) in groups.items()
+        for is_hit, count in ((True, hits), (False, n - hits))
+        if count
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_a_ratio_to_or_from_a_score_of_0_is_0_or_infinite(run):
+    """The worst group does not vanish. Its limits are those of Fieller's form for two rates."""
+    counts = hits_of({"all": (9, 10), "none": (0, 20), "none too": (0, 8), "some": (3, 12)})
+    options = {"metric": "accuracy", "ratio": True}
+    found = run(counts, lambda f: f.mcc(weight="n").contrast("group", to="each", **options))
+    rows = {(row["group"], row["group_to"]): row for row in found.iter_rows(named=True)}
+    (low, _), (_, none) = wilson(9, 10), wilson(0, 20)
+    worst = rows["all", "none"]
+    assert (worst["ratio"], worst["ratio_high"]) == (math.inf, math.inf)
+    least = math.sqrt(0.9**2 - (0.9 - low) ** 2) / none
+    assert worst["ratio_low"] == pytest.approx(least, rel=1e-12)
+    both_0 = rows["none", "none too"]
+    assert [both_0[name] for name in ("ratio", "ratio_low", "ratio_high", "p_value")] == [None] * 4
+    differ = run(
+        counts, lambda f: f.mcc(weight="n").contrast("group", to="each", metric="accuracy")
+    )
+    for row, plain in zip(rows.values(), differ.iter_rows(named=True), strict=True):
+        is_one_0 = (row["accuracy"] == 0) != (row["accuracy_to"] == 0)
+        if is_one_0:
+            assert row["p_value"] == pytest.approx(plain["p_value"], rel=1e-12)
+        if row["ratio"] is not None:
+            is_different = row["ratio_low"] > 1 or row["ratio_high"] < 1
+            assert is_different == (row["p_value"] < 0.05)
+    known = [row["p_adjusted"] for row in rows.values() if row["p_value"] is not None]
+    assert len(known) == 5
+    assert all(0 <= p <= 1 for p in known)
+
+    to_all = {"to": {"group": "all"}, **options}
+    found = run(counts, lambda f: f.mcc(weight="n").contrast("group", **to_all))
+    worst = found.row(0, named=True)
+    assert (worst["group"], worst["ratio"], worst["ratio_low"]) == ("none", 0.0, 0.0)
+    most = none / math.sqrt(0.9**2 - (0.9 - low) ** 2)
+    assert worst["ratio_high"] == pytest.approx(most, rel=1e-12)
+    assert worst["p_value"] < 0.001
+    for to in ("rest", "total", "best"):
+        found = run(counts, lambda f, to=to: f.mcc(weight="n").contrast("group", to=to, **options))
+        worst = found.filter(group="none").row(0, named=True)
+        assert (worst["ratio"], worst["ratio_low"]) == (0.0, 0.0), to
+        assert 0 < worst["ratio_high"] < 1, to
+
+
+@pytest.mark.parametrize("to", ["rest", "total"])
+def test_a_ratio_beside_an_mcc_of_0(to):
+    """The reference is at chance exactly, and its interval has negative numbers."""
+    rows = [("x", "a", "a", 15), ("x", "a", "b", 5), ("x", "b", "b", 15), ("x", "b", "a", 5)]
+    if to == "total":
+        rows += [
+            ("y", gold, pred, n) for _, gold, pred, n in (("", "a", "b", 15), ("", "a", "a", 5))
+        ]
+        rows += [("y", "b", "a", 15), ("y", "b", "b", 5)]
+    else:
+        rows += [("y", gold, pred, 10) for gold in "ab" for pred in "ab"]
+    log = pl.DataFrame(rows, schema=["key", "gold", "pred", "n"], orient="row")
+    found = log.mcc(weight="n").contrast("key", to=to, ratio=True)
+    [of_x] = found.filter(key="x").to_dicts()
+    assert of_x["mcc_to"] == 0
+    assert (of_x["ratio"], of_x["ratio_high"]) == (math.inf, math.inf)
+    assert 0 <= of_x["ratio_low"] < math.inf
+    assert (of_x["ratio_low"] >= 1) == (of_x["p_value"] < 0.05)
+
+
+@pytest.mark.parametrize(
+    ("slice_", "other"),
+    [((0.05, 50), (0.9, 50)), ((0.3, 30), (0.05, 60)), ((0.02, 100), (0.1, 50))],
+)
+def test_the_interval_of_a_ratio_holds_near_0(slice_, other):
+    """Rates of which 4 to 13 % of the samples are 0."""
+    rng, samples = np.random.default_rng(5), 3000
+    frames = [
+        pl.DataFrame({"sample": range(samples), "key": key, "gold": 1, "pred": pred, "n": count})
+        for key, (rate, n) in (("a", slice_), ("b", other))
+        for hits in [rng.binomial(n, rate, samples)]
+        for pred, count in ((1, hits), (0, n - hits))
+    ]
+    log = pl.concat(frames).filter(pl.col("n") > 0).mcc(weight="n")
+    found = log.contrast("key", within="sample", to="each", metric="accuracy", ratio=True)
+    truth = slice_[0] / other[0]
+    held = found.select(pl.lit(truth).is_between("ratio_low", "ratio_high")).to_series()
+    is_0 = pl.Series(found.select((pl.col("accuracy") == 0) != (pl.col("accuracy_to") == 0)))
+    assert held.filter(is_0.to_list()).null_count() == 0
+    assert is_0.mean() > 0.02
+    assert held.mean() > 0.93
 
 
 def test_edges(log):
