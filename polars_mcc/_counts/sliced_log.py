@@ -280,8 +280,9 @@ class SlicedLog(Grouping, Scoring, Weights):
         )
 
     def distinct_labels(self) -> pl.LazyFrame:
-        """The sorted labels that occur as gold or as predicted, without null: one column."""
+        """The sorted labels of rows, gold or predicted, without null and weights of 0: a column."""
+        rows = self.rows.filter(pl.col("weight").ne_missing(0))
         sides = [
-            self.rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
+            rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
         ]
         return pl.concat(sides).unique().drop_nulls().sort("label")

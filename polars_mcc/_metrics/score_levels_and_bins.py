@@ -28,7 +28,9 @@ def by_score(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
         for sides, count in counted.items()
         for side, is_side in zip(sides, (pl.col("gold"), ~pl.col("gold")), strict=True)
     }
-    scored = pairs.filter(is_scored(log)).select(*log.slice, score="pred", **sides)
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0)).select(
+        *log.slice, score="pred", **sides
+    )
     return merged(log, scored)
 
 
