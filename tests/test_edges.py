@@ -285,6 +285,18 @@ def test_an_expression_of_labels_that_are_all_null(run, nulls):
     assert answer["pred"].to_list() == [None if nulls == "drop" else 0.25]
 
 
+@pytest.mark.parametrize("kind", ["weight", "sample_weight"])
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
+def test_n_and_n_null_are_sums_of_weights_and_a_null_weight_adds_1(run, kind, dtype):
+    rows = [("a", "a", 2), ("b", "b", 3), (None, "b", 5), ("a", None, 7), ("a", "a", None)]
+    rows += [(None, "a", None), ("b", "a", 0)]
+    log = pl.DataFrame(rows, {"gold": pl.String, "pred": pl.String, "w": dtype}, orient="row")
+    found = run(log, lambda f: f.mcc(**{kind: "w"}).by(metrics="accuracy", ci=0.9))
+    n, n_null = 2 + 3, 5 + 7 + 1 + 1
+    assert found.select("n", "n_null").row(0) == (n, n_null)
+    assert found.schema["n"] == found.schema["n_null"] == dtype
+
+
 def weighed(kind: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """A log, and the same with rows of weight 0 between the others.
 
