@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import random
 import re
 
 import polars as pl
@@ -281,3 +283,132 @@ def test_an_expression_of_labels_that_are_all_null(run, nulls):
     score = polars_mcc.ExprMcc(pl.col("pred")).score(weight="w", nulls=nulls, zero_division=0.25)
     answer = run(log, lambda log: log.select(score))
     assert answer["pred"].to_list() == [None if nulls == "drop" else 0.25]
+
+
+@pytest.mark.parametrize("kind", ["weight", "sample_weight"])
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
+def test_n_and_n_null_are_sums_of_weights_and_a_null_weight_adds_1(run, kind, dtype):
+    rows = [("a", "a", 2), ("b", "b", 3), (None, "b", 5), ("a", None, 7), ("a", "a", None)]
+    rows += [(None, "a", None), ("b", "a", 0)]
+    log = pl.DataFrame(rows, {"gold": pl.String, "pred": pl.String, "w": dtype}, orient="row")
+    found = run(log, lambda f: f.mcc(**{kind: "w"}).by(metrics="accuracy", ci=0.9))
+    n, n_null = 2 + 3, 5 + 7 + 1 + 1
+    assert found.select("n", "n_null").row(0) == (n, n_null)
+    assert found.schema["n"] == found.schema["n_null"] == dtype
+
+
+def weighed(kind: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A log, and the same with rows of weight 0 between the others.
+
+    They have labels, scores, a cluster, and values of keys that no other row has.
+    """
+    rng = random.Random(4)
+    rows = [
+        {
+            "k": rng.choice("abc"),
+            "j": rng.choice("xy"),
+            "gold": (gold := rng.choice("ppqqr")),
+            "pred": gold if rng.random() < 0.7 else rng.choice("pqr"),
+            "other": gold if rng.random() < 0.8 else "q",
+            "s": round(rng.random(), 2),
+            "t": round(rng.random(), 2),
+            "user": number // 4,
+            "w": rng.randint(1, 3),
+        }
+        for number in range(240)
+    ]
+    nothing = [
+        ("a", "x", "new", "p", "new too", 0.001, 0.999),
+        ("b", "y", "p", "newer", "p", 0.999, 0.001),
+        ("c", "v", None, "newest", "q", 0.123, 0.5),
+        ("z", "x", "q", "q", "q", 0.555, 0.555),
+        ("z", "y", "p", "q", "newest", None, 0.1),
+    ]
+    names = ("k", "j", "gold", "pred", "other", "s", "t")
+    of_0 = [dict(zip(names, values, strict=True), user=-1, w=0) for values in nothing]
+    mixed = [*of_0[:2], *rows[:100], *of_0[2:], *rows[100:]]
+    schema = pl.DataFrame(rows).schema
+    types = {"w": pl.Float64 if "float" in kind else pl.Int64}
+    plain, with_0 = (pl.DataFrame(part, schema).cast(types) for part in (rows, mixed))
+    return plain, with_0
+
+
+SURE = ["mcc", "accuracy", "kappa", "f1_macro", "recall_macro", "mcc_macro", "cramers_v", "tpr"]
+OF_SCORES = ["roc_auc", "average_precision", "brier", "log_loss", "calibration_error", "ece"]
+EARLY = pl.col("j") == "x"
+WALK = {
+    "by": lambda log: log.by("k", metrics=SURE),
+    "by, interval": lambda log: log.by("k", metrics=SURE, ci=0.9),
+    "by, scores": lambda log: log.by("k", metrics=OF_SCORES),
+    "by, interval of scores": lambda log: log.by("k", metrics=OF_SCORES[:4], ci=0.9),
+    "by, sets": lambda log: log.by(polars_mcc.rollup("k", "j")),
+    "by, bins": lambda log: log.by(polars_mcc.bins("t", 3)),
+    "score": lambda log: log.score(metrics=SURE, ci=0.9),
+    "counts": lambda log: log.counts("k"),
+    "classes": lambda log: log.classes(),
+    "classes, interval": lambda log: log.classes("k", ci=0.9),
+    "confusion": lambda log: log.confusion(),
+    "confusion, labels": lambda log: log.confusion(labels=["p", "q", "r"]),
+    "confusion, long": lambda log: log.confusion("k", long=True),
+    "confusion, top": lambda log: log.confusion(top=2),
+    "curve": lambda log: log.curve(),
+    "best_threshold": lambda log: log.best_threshold("k"),
+    "calibration": lambda log: log.calibration("k", bins=4),
+    "compare": lambda log: log(pred=["pred", "other"], score=None).compare("k", metric="f1_macro"),
+    "contrast": lambda log: log.contrast("k", metric="f1_macro"),
+    "contrast, total": lambda log: log.contrast("k", to="total", ratio=True),
+    "drift": lambda log: log.drift("k", before=EARLY, after=~EARLY),
+    "worst": lambda log: log.worst("k", "j", verdicts=True),
+    "check": lambda log: log.check("k", metric="accuracy", min=0.01),
+}
+REFUSED = {
+    "counts": {"sample_weight", "clusters"},
+    "contrast": {"clusters"},
+    "contrast, total": {"clusters"},
+}
+
+
+def test_the_walk_has_all_verbs():
+    files = pathlib.Path(polars_mcc.__file__).parent.glob("_verbs/[a-z]*.py")
+    verbs = {file.stem for file in files} - {"engine_counts"}  # counts of a frame of Spark
+    assert {name.split(",")[0] for name in WALK} == verbs
+
+
+@pytest.mark.parametrize("kind", ["weight", "sample_weight", "float weight", "clusters"])
+@pytest.mark.parametrize("verb", WALK)
+def test_rows_of_weight_0_change_no_answer(verb, kind):
+    """Only a slice of such rows alone is one more row: of 0 rows, and without a score."""
+    if kind in REFUSED.get(verb, ()):
+        return
+    options = {"sample_weight" if kind == "sample_weight" else "weight": "w", "positive": "p"}
+    options |= {"cluster": "user"} if kind == "clusters" else {}
+    plain, with_0 = (
+        WALK[verb](frame.mcc(pred="pred", score="s", **options)) for frame in weighed(kind)
+    )
+    n = next((name for name in ("n", "n_before") if name in with_0.columns), None)
+    of_0 = pl.lit(value=False) if n is None else pl.col(n) == 0
+    if "k" in with_0.columns and verb not in {"worst", "by, sets", "counts", "classes, interval"}:
+        assert with_0.filter(of_0)["k"].to_list() == ["z"]
+    assert_frame_equal(with_0.filter(~of_0), plain.filter(~of_0), rel_tol=1e-12, abs_tol=1e-14)
+    scores = set(SURE + OF_SCORES) & {*with_0.columns}
+    assert with_0.filter(of_0).select(scores).null_count().row(0) == (
+        (with_0.filter(of_0).height,) * len(scores)
+    )
+
+
+def test_an_enum_has_classes_only_where_labels_occur():
+    labels = pl.Enum(["p", "q", "never", "of weight 0"])
+    log = pl.DataFrame(
+        {"gold": ["p", "q", "q", "of weight 0"], "pred": ["p", "q", "p", "p"], "w": [1, 2, 1, 0]},
+        {"gold": labels, "pred": labels, "w": pl.Int64},
+    )
+    described = log.mcc(weight="w")
+    assert described.classes()["label"].to_list() == ["p", "q"]
+    assert described.score(metrics="recall_macro")["recall_macro"].item() == (1 + 2 / 3) / 2
+    matrix = described.confusion()
+    assert matrix.columns == ["gold", *labels.categories, "n_null"]
+    assert matrix.filter(pl.col("gold").is_in(["p", "q"])).drop("n_null").rows() == [
+        ("p", 1, 0, 0, 0),
+        ("q", 1, 2, 0, 0),
+    ]
+    assert matrix[2:].select(labels.categories.to_list()).sum().row(0) == (0, 0, 0, 0)

@@ -65,7 +65,8 @@ def contrast(
         within: Compare slices only within each value of these columns, such as countries within
             each device. The rest, the total and the best slice are then of the same device. Repeat
             --within for several.
-        ratio: Compare by the ratio of both scores instead of the difference.
+        ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
+            of the slice is 0, and infinite if the score of the reference is; null if both are.
     """
     log = sliced.read(logs, within=within)
     options = {"to": word_or_slice("--to", to), **log.columns, **vars(differences)}

@@ -217,27 +217,37 @@ def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Di
 
 
 def _ratio(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.Series]]:
-    """The difference of the logarithms of both scores, and the ratio with its limits."""
+    """The difference of the logarithms of both scores, and the ratio with its limits.
+
+    A score of 0 has no logarithm. Then the limits are those of Donner and Zou (2012), and the test
+    is that of the difference: it finds one exactly if these limits do not hold 1.
+    """
     with np.errstate(all="ignore"):
-        are_positive = (a.score > 0) & (b.score > 0)
         log_a, log_b = (
-            Side(*(np.where(are_positive, np.log(np.clip(x, 0, None)), math.nan) for x in side))
+            Side(*(np.where(side.score > 0, np.log(np.clip(x, 0, None)), math.nan) for x in side))
             for side in (a, b)
         )
         change = difference(log_a, log_b, ci)
-        ends = {"ratio": change.diff, "ratio_low": change.low, "ratio_high": change.high}
-        ratios = {name: np.exp(end) for name, end in ends.items()}
-        ratios = {name: np.where(np.isinf(x), math.nan, x) for name, x in ratios.items()}
-    return change, [*of_arrays(**ratios)]
+        is_one_0 = (np.minimum(a.score, b.score) == 0) & (np.maximum(a.score, b.score) > 0)
+        least_a, least_b = (
+            np.sqrt(np.clip(side.score**2 - (side.score - side.low) ** 2, 0, None))
+            for side in (a, b)
+        )
+        ends = {
+            "ratio": (b.score / a.score, change.diff),
+            "ratio_low": (least_b / a.high, change.low),
+            "ratio_high": (b.high / least_a, change.high),
+        }
+        ratios = {name: np.where(is_one_0, x, np.exp(log)) for name, (x, log) in ends.items()}
+        p_value = np.where(is_one_0, difference(a, b, ci).p_value, change.p_value)
+    return change._replace(p_value=p_value), [*of_arrays(**ratios)]
 
 
 def _as_ratio(to_total: pl.DataFrame) -> pl.DataFrame:
-    """The differences to the total as ratios."""
-    positive = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
-    return to_total.with_columns(
-        **{
-            f"ratio{end}": (1 + pl.col(f"diff{end}") / positive).clip(0)
-            for end in ("", "_low", "_high")
-        },
-        p_value=pl.when(positive.is_not_null()).then("p_value"),
-    )
+    """The differences to the total as ratios. Beside a total of 0, only the side of 1 is known."""
+    own_a, own_b = pl.col("own_a"), pl.col("own_b")
+    known = pl.when((own_a >= 0) & (own_b >= 0) & (own_a + own_b > 0))
+    ends = {end: (1 + pl.col(f"diff{end}") / own_a).clip(0) for end in ("", "_low", "_high")}
+    ends["_low"] = pl.when(own_a == 0).then(ends["_low"].clip(0, 1)).otherwise(ends["_low"])
+    ratios = {f"ratio{end}": known.then(value) for end, value in ends.items()}
+    return to_total.with_columns(**ratios, p_value=known.then("p_value"))

@@ -100,6 +100,7 @@ def cut(
         zero_division=roles.zero_division,
         is_multilabel=roles.is_multilabel,
         is_of_scores=sides.is_of_scores,
+        epsilon=sides.epsilon,
         waiting=roles.waiting,
         weight_name=weighed.name,
         is_frequency=roles.is_frequency,

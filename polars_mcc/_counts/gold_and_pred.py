@@ -12,7 +12,7 @@ import polars.selectors as cs
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, option, said
-from polars_mcc._counts.sliced_log import CLASS, PRED, OfRow
+from polars_mcc._counts.sliced_log import CLASS, EPSILON, PRED, OfRow
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, check_score, one_column
 from polars_mcc._frame.labels import as_compared, common_dtype
 from polars_mcc._frame.log_options import Described
@@ -20,6 +20,7 @@ from polars_mcc._frame.roles import Roles
 
 SCORE = f"{PRED}score"
 """The column of the one score, made of a score per class."""
+_EPSILONS: Mapping[pl.DataType, float] = {pl.Float32(): 2.0**-23, pl.Float16(): 2.0**-10}
 NEEDED = "needed:"
 """Begins the other kind of columns, if a row needs both a label and a score."""
 
@@ -41,6 +42,13 @@ class Sides:
     label_dtype: pl.DataType
     pred_dtype: pl.DataType
     of_row: OfRow | None
+
+    @property
+    def epsilon(self) -> float:
+        """The machine epsilon of the scores; the largest, so that models are treated alike."""
+        compared = [named for side, named in self.columns.items() if side in {PRED, "baseline"}]
+        dtypes = [dtype for named in compared for dtype in named.dtypes.values()]
+        return max(_EPSILONS.get(dtype, EPSILON) for dtype in dtypes)
 
     def selected(self, frame: pl.LazyFrame, others: Iterable[pl.Expr]) -> pl.LazyFrame:
         """Select the sides beside other columns, with equal values equal.

@@ -37,6 +37,8 @@ OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, 
 KEY = "key:"
 PRED = "pred:"
 MODEL = "model:"
+EPSILON = 2.0**-52
+"""The machine epsilon of Float64."""
 LABELLED, STRATUM = "of:labels", "of:stratum"
 """The extra columns of pairs in which labelled rows stand for others: see `reweighted`."""
 
@@ -68,6 +70,8 @@ class Scoring:
     is_multilabel: bool = False
     is_of_scores: bool = False
     """Whether `pred` is a score and `gold` says whether a row is positive."""
+    epsilon: float = EPSILON
+    """The machine epsilon of the scores, as the log has them: a log loss clips them by it."""
     waiting: bool = False
     """Whether a row without a gold label waits for it."""
 
@@ -276,8 +280,9 @@ class SlicedLog(Grouping, Scoring, Weights):
         )
 
     def distinct_labels(self) -> pl.LazyFrame:
-        """The sorted labels that occur as gold or as predicted, without null: one column."""
+        """The sorted labels of rows, gold or predicted, without null and weights of 0: a column."""
+        rows = self.rows.filter(pl.col("weight").ne_missing(0))
         sides = [
-            self.rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
+            rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
         ]
         return pl.concat(sides).unique().drop_nulls().sort("label")

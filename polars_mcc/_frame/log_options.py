@@ -92,9 +92,13 @@ class Described(Generic[FrameT]):
                 All other labels are then negative. Other metrics do not change. None: True, if
                 labels are Boolean.
             weight: The number of rows that a row stands for, a frequency: integer or float, not
-                negative. None: 1. A row whose weight is null is not scored.
+                negative. None: 1. A row whose weight is null is not scored. A row of weight 0 has a
+                slice, and else counts for nothing: its labels are no classes. With weights, `n` is
+                the sum of the weights of the rows scored. `n_null` is the sum of the weights of the
+                rows not scored; a null weight adds 1.
             sample_weight: The importance of a row, such as a survey weight or a class weight. The
-                score is the same as with `weight`. The interval is wider, because a row of weight
+                score is the same as with `weight`, and so are `n` and `n_null`: sums of weights,
+                not numbers of rows. The interval is wider, because a row of weight
                 10 is still one row.
             cluster: The column that groups dependent rows, such as the user id. Intervals then
                 use the differences between clusters, not between rows.

@@ -23,7 +23,7 @@ class Levels:
 
     `positive` and `negative` are the weights of the rows of a level, `tp` and `fp` of the rows at
     or above it, `all_positive` and `all_negative` of the rows of its slice. A weight of 1 stands
-    for `per_weight` rows.
+    for `per_weight` rows. `epsilon` is that of the scores.
     """
 
     rows: Segments
@@ -35,6 +35,7 @@ class Levels:
     all_positive: Floats
     all_negative: Floats
     per_weight: Floats
+    epsilon: float
 
     @classmethod
     def of(
@@ -45,12 +46,13 @@ class Levels:
         negative: Floats,
         *,
         per_weight: Floats | None = None,
+        epsilon: float,
     ) -> Levels:
         """The levels of slices from their counts. `per_weight` is of slices; None: it is 1."""
         tp, fp = rows.cumulated(positive), rows.cumulated(negative)
         totals = rows.spread(rows.sum(positive)), rows.spread(rows.sum(negative))
         weights = np.ones(len(score)) if per_weight is None else rows.spread(per_weight)
-        return cls(rows, score, positive, negative, tp, fp, *totals, weights)
+        return cls(rows, score, positive, negative, tp, fp, *totals, weights, epsilon)
 
     def total(self, values: Floats) -> Floats:
         """Add up the numbers of the levels of a slice, on each of its levels."""
@@ -181,7 +183,7 @@ def _mean_influence(loss: Loss, largest: float) -> Callable[[Levels], LevelInflu
 
     def influence(x: Levels) -> LevelInfluence:
         score = Column(ArrayColumns(x.rows, {}), x.score)
-        positive, negative = (side.value for side in loss(score))  # type: ignore[arg-type, attr-defined]
+        positive, negative = (side.value for side in loss(score, x.epsilon))  # type: ignore[arg-type, attr-defined]
         total = x.total(x.positive * positive + x.negative * negative)
         squares = x.total(x.positive * positive**2 + x.negative * negative**2)
         allowed = x.rows.spread(x.rows.max(np.fmax(positive, negative)))

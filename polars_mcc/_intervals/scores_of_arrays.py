@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_mcc._counts.sliced_log import EPSILON
 from polars_mcc._intervals import influence_of_rows
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
@@ -73,6 +74,8 @@ class Scorer:
     """The share of a sum of weights that its order may change."""
     is_reweighted: bool = False
     """Whether labelled rows stand for others."""
+    epsilon: float = EPSILON
+    """The machine epsilon of the scores."""
 
     @cached_property
     def is_positive(self) -> Floats:
@@ -98,7 +101,8 @@ class Scorer:
                 down = np.lexsort([-codes, slices])
                 rows = Segments.of(slices, number)
                 both = (count[down].astype(np.float64) for count in counts)
-                levels = Levels.of(rows, self.labels.to_numpy()[codes[down]], *both)
+                values = self.labels.cast(pl.Float64).to_numpy()[codes[down]]
+                levels = Levels.of(rows, values, *both, epsilon=self.epsilon)
                 return INFLUENCES[metric.name](levels).value
             t, p, c = counts
             s = margins[0].sum(1)[slices]
@@ -262,7 +266,9 @@ class Scorer:
         both = (added_up(n[side], place[side], len(ids)) for side in (is_gold, ~is_gold))
         placed = Counted(pairs.number, slices, is_gold.astype(np.int64), place, n, squares)
         rows = Segments.of(ids // k, pairs.number)
-        return Levels.of(rows, values[k - 1 - ids % k], *both, per_weight=placed.per_weight), placed
+        score, per_weight = values[k - 1 - ids % k], placed.per_weight
+        levels = Levels.of(rows, score, *both, per_weight=per_weight, epsilon=self.epsilon)
+        return levels, placed
 
 
 def has_classes(needed: Needed, gold: Any, pred: Any, *of_all: Any) -> Any:  # noqa: ANN401

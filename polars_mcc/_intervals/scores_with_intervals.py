@@ -65,6 +65,7 @@ def estimate(
         zero_division=log.zero_division,
         is_frequency=log.is_frequency,
         is_reweighted=log.is_reweighted,
+        epsilon=log.epsilon,
     )
     pools = None if within is None else _pools(cells.pairs, scores, within, in_pool)
     exact = {metric.name: floats(scores[metric.name]) for metric in options.sure}

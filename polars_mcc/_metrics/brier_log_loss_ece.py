@@ -14,7 +14,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import Failure, unless
-from polars_mcc._counts.sliced_log import PRED
+from polars_mcc._counts.sliced_log import EPSILON, PRED
 from polars_mcc._metrics.metric_type import RATIO, Metric, Range, Sum, Terms
 from polars_mcc._metrics.one_vs_rest import Col
 from polars_mcc._metrics.score_levels_and_bins import outside
@@ -22,24 +22,23 @@ from polars_mcc._metrics.score_levels_and_bins import outside
 _MURPHY = "Murphy 1973, Journal of Applied Meteorology 12"
 _BIASED = "it is biased, and the bias depends on the rows per score or bin"
 
-Loss: TypeAlias = Callable[[pl.Expr], tuple[pl.Expr, pl.Expr]]
-"""From a probability, the loss of a positive row, and of a negative row."""
+Loss: TypeAlias = Callable[[pl.Expr, pl.Expr | float], tuple[pl.Expr, pl.Expr]]
+"""From a probability, and the epsilon of the log's scores, the loss of a positive row, and of a
+negative row."""
 _ROUNDED, _OFF = 0.005, 0.05
 """How far the sum of the scores of a row may be from 1: by rounding to two digits, per class; and
 at most, or the zeros of many classes would pass."""
-_EPSILON = 2.0**-52
-"""The least and, from 1 on, the largest probability in a log loss: as scikit-learn clips them."""
-LARGEST_LOG_LOSS = -math.log(_EPSILON)
+LARGEST_LOG_LOSS = -math.log(EPSILON)
 
 
-def brier(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def brier(score: pl.Expr, epsilon: pl.Expr | float) -> tuple[pl.Expr, pl.Expr]:  # noqa: ARG001 - see `Loss`
     """The loss of a positive row, and of a negative row."""
     return (1 - score).pow(2), score.pow(2)
 
 
-def log_loss(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """The loss of a positive row, and of a negative row."""
-    score = score.clip(_EPSILON, 1 - _EPSILON)
+def log_loss(score: pl.Expr, epsilon: pl.Expr | float) -> tuple[pl.Expr, pl.Expr]:
+    """The loss of a positive row, and of a negative row, clipped as scikit-learn clips scores."""
+    score = score.clip(epsilon, 1 - epsilon)
     return -score.log(), -(1 - score).log()
 
 
@@ -80,7 +79,7 @@ def _sum_of(loss: Loss) -> Mapping[str, Sum]:
     """The sum of the losses of all rows."""
 
     def total(col: Col) -> pl.Expr:
-        positive, negative = loss(col("score"))
+        positive, negative = loss(col("score"), col("epsilon"))
         return (col("positive") * positive + col("negative") * negative).sum()
 
     return {"total": total}

@@ -28,7 +28,9 @@ def by_score(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
         for sides, count in counted.items()
         for side, is_side in zip(sides, (pl.col("gold"), ~pl.col("gold")), strict=True)
     }
-    scored = pairs.filter(is_scored(log)).select(*log.slice, score="pred", **sides)
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0)).select(
+        *log.slice, score="pred", **sides
+    )
     return merged(log, scored)
 
 
@@ -50,8 +52,8 @@ def levels_of(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS)
 
     Six columns count rows in units: `positive` and `negative` the rows of the level, `tp` and `fp`
     the rows at or above the level, `all_positive` and `all_negative` the rows of the slice. `score`
-    is `pred` as a float. `bin` is the bin of the level, if the rows of a slice are cut into bins of
-    equal size: equal scores are in one bin.
+    is `pred` as a float, and `epsilon` that of its dtype. `bin` is the bin of the level, if the
+    rows of a slice are cut into bins of equal size: equal scores are in one bin.
     """
     positive, negative = map(pl.col, BOTH)
     counted = in_units(log, by_score(log, pairs)).filter((positive != 0) | (negative != 0))
@@ -63,6 +65,7 @@ def levels_of(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS)
         .with_columns(
             pl.col("score").cast(pl.Float64),
             pred="score",
+            epsilon=pl.lit(log.epsilon),
             tp=log.within_slice(positive.cum_sum()),
             fp=log.within_slice(negative.cum_sum()),
             all_positive=log.within_slice(positive.sum()),

@@ -89,14 +89,15 @@ def by(
           means all values;
         - the keys, with their dtypes; after a window, `complete` (see `trailing`);
         - `model` (String), if the log has several models; its rows are in the order given;
-        - `n` (Int64; Float64 for float weights): the rows scored;
+        - `n` (Int64; Float64 for float weights): the rows scored; with `weight` or
+          `sample_weight`, the sum of their weights;
         - `n_clusters` (Int64), if the log has clusters and `ci` is given: the number of clusters;
         - `mcc` (Float64), between -1 and 1, null where `n` is 0; or else the metrics, in the order
           given (Float64; counts such as `tp` have the dtype of `n`);
         - with `ci`, after each metric, its interval and standard error: `mcc_low`, `mcc_high`,
           `mcc_se` (Float64);
         - `n_null` (dtype of `n`): the rows not scored, because a label, a weight or, for metrics of
-          scores, a score is null or NaN;
+          scores, a score is null or NaN. A row adds its weight, and 1 if the weight is null;
         - `n_waiting` (dtype of `n`), if labels may come later: those of them without a gold label.
 
     Intervals:

@@ -34,7 +34,9 @@ def calibration(
     Args:
         *keys: The keys to group by, as in `by`.
         bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
-            bins of equal size. Equal scores are in one bin, so there may be fewer bins.
+            bins of equal size. Equal scores are in one bin, that of their middle, so there may be
+            fewer bins. scikit-learn's `calibration_curve(strategy="quantile")` has the same bins if
+            all scores differ and `bins` divides the number of rows: see the notes.
         ci: The confidence level of the interval of each rate.
 
     Returns:
@@ -53,6 +55,13 @@ def calibration(
           weight is null, or the score is NaN.
 
         A slice without scored rows has one row, with a null bin.
+
+    Notes:
+        Of n rows in the order of their scores, r rows have an equal score, and f rows a lower one.
+        They are in bin ⌊(f + r/2) · bins / n⌋, counted from 0. In scikit-learn the edges of bins
+        are percentiles, interpolated between rows, and a score at an edge is below it. So these
+        rows are in the bin of their first row: as many as there are k from 1 to bins - 1 with
+        k (n - 1) / bins < f. scikit-learn takes no weights here.
 
     Raises:
         ValueError: The log has no score; gold is not Boolean and there is no `positive`; `bins` is

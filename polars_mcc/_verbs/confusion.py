@@ -203,7 +203,7 @@ def _costliest(
     score = correlation(cov, var_gold, var_pred, 0.0)
     score_if = correlation(cov_if, var_gold, var_pred_if, 0.0)
     spread = (var_gold * var_pred).sqrt()
-    confusions = cells.filter(pl.col("gold").ne_missing(pl.col("pred")) & (pl.col("n") > 0))
+    confusions = cells.filter(pl.col("gold").ne_missing(pl.col("pred")))
     return (
         log.beside(
             with_margins(log, confusions, classes), slices.select(*log.slice, *sums.columns())
@@ -224,7 +224,7 @@ def _costliest(
 
 def _cells(log: SlicedLog, pairs: pl.LazyFrame, normalize: Normalize | None) -> pl.LazyFrame:
     """The scored pairs, with their share of the gold label, of the predicted label, or of all."""
-    scored = pairs.filter(is_scored(log)).drop("n_null")
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0)).drop("n_null")
     if normalize is None:
         return scored
     n = pl.col("n").cast(log.numbers.wide)
@@ -239,7 +239,7 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
     sums = {**unscored}
     failures: list[Failure] = []
     if labels is not None:
-        scored, listed = is_scored(log), labels.implode()
+        scored, listed = is_scored(log) & (pl.col("n") > 0), labels.implode()
         for side in ("gold", "pred"):
             is_missing = scored & ~pl.col(side).is_in(listed, nulls_equal=True)
             sums[side] = pl.col(side).filter(is_missing).first()

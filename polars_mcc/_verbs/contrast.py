@@ -55,7 +55,8 @@ def contrast(
             other slice, each pair once. Or the keys of one slice, as `{"country": "US"}`.
         within: Compare slices only within each value of these columns, such as countries within
             each device. The rest, the total and the best slice are then of the same device.
-        ratio: Compare by the ratio of both scores instead of the difference.
+        ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
+            of the slice is 0, and infinite if the score of the reference is; null if both are.
         metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
             `by`.
         ci: The confidence level of the interval.
@@ -91,7 +92,12 @@ def contrast(
         interval takes this into account, unless one of the scores has no standard error. If a slice
         is nearly all rows, compare it with the rest instead. The interval follows Zou (2007), from
         the intervals of both scores. The interval of a ratio is made in the same way from
-        logarithms; it is null unless both scores are above 0.
+        logarithms. If one score is 0, the ratio is 0 or infinite, as one limit is; the other limit
+        follows Donner and Zou (2012), and the p-value is that of the difference. A ratio is null if
+        both scores are 0 or one is negative. Simulated for rates near 0, the 95 % interval held in
+        94 % of samples where at least two rows of each side are expected to count in the rate, and
+        in 89 % below that. With "total" it divides the interval of the difference by the total, as
+        if the total were known exactly, and held in 89 %.
         With "best", the row with the lowest `diff` is the gap between the best and the worst slice.
         The interval ignores that these two were picked as best and worst: with many slices it shows
         a gap even if there is none.
@@ -114,6 +120,9 @@ def contrast(
         G. Y. Zou, Toward using confidence intervals to compare correlations, Psychological
         Methods 12 (2007) 399-413. G. Y. Zou and A. Donner, Construction of confidence limits about
         effect measures: a general approach, Statistics in Medicine 27 (2008) 1693-1702: ratios.
+        A. Donner and G. Y. Zou, Closed-form confidence intervals for functions of the normal mean
+        and standard deviation, Statistical Methods in Medical Research 21 (2012) 347-359: ratios of
+        which one score is 0.
 
     Examples:
         >>> import polars as pl

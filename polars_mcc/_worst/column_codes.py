@@ -147,8 +147,10 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
         numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
         of_keys = sample.select(*(KEY + key for key in numbers), "weight")
         cuts = dict(zip(numbers, cuts_in(of_keys, bins, few=FEW * bins), strict=True))
-    # With sample weights, no slice is worth more rows of equal weight than it has.
-    weight = None if weights is None or weights.squares is not None else weights.n
+    weight = None if weights is None else weights.n
+    if weights is not None and weights.squares is not None:
+        # No slice is worth more rows of equal weight than it has; rows of weight 0 are none.
+        weight = ((weights.n > 0) | (weights.n_null > 0)).astype(np.int64)
     keys, n_of_texts, n_values = {}, {}, {}
     for name, dtype in log.key_dtypes.items():
         column = KEY + name

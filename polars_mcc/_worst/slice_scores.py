@@ -105,6 +105,7 @@ class ModelSearch:
             settings.positive,
             zero_division=0.0 if log.sliced.zero_division == 0 else None,
             is_frequency=log.sliced.is_frequency,
+            epsilon=log.sliced.epsilon,
             rounding=ROUNDING if are_floats else 0.0,
             is_reweighted=counter.is_reweighted,
         )

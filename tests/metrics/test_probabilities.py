@@ -257,15 +257,20 @@ def test_one_score_for_all(golds, p):
     [pl.Float32, pl.Float64, pl.Decimal(10, 2), pl.Int8, pl.UInt64, pl.Int64, pl.Int128],
 )
 def test_scores_of_each_dtype(run, log, dtype):
-    """A score counts as the float that it is: a Float32 is one of 24 bits."""
+    """A score counts as the float that it is: a Float32 is one of 24 bits.
+
+    Log losses of Float32 are clipped elsewhere: see
+    `test_a_log_loss_clips_scores_at_the_epsilon_of_their_dtype`.
+    """
+    names = [name for name in NAMES if name != "log_loss" or dtype != pl.Float32]
     of_dtype = log.with_columns(pl.col("p").fill_nan(None).round(1).cast(dtype))
-    answer = run(of_dtype, lambda f: f.mcc(score="p").by("key", metrics=NAMES))
+    answer = run(of_dtype, lambda f: f.mcc(score="p").by("key", metrics=names))
     as_float = of_dtype.with_columns(pl.col("p").cast(pl.Float64))
-    expected = as_float.mcc(score="p").by("key", metrics=NAMES)
+    expected = as_float.mcc(score="p").by("key", metrics=names)
     assert_close(answer, expected)
     for found in answer.head(10).to_dicts():
         rows = rows_of(as_float.filter(key=found["key"]).drop_nulls("p"))
-        assert {name: found[name] for name in NAMES} == expected_of(rows)
+        assert {name: found[name] for name in names} == expected_of(rows, names)
 
 
 @pytest.mark.parametrize("ci", [None, 0.9])
@@ -559,3 +564,61 @@ def test_the_registry_says_which_are_sure():
     sure = FAMILY.filter(no_interval="")["metric"].to_list()
     assert sure == ["roc_auc", "average_precision", "brier", "log_loss"]
     assert not FAMILY["multilabel"].any()
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Float16])
+def test_a_log_loss_clips_scores_at_the_epsilon_of_their_dtype(dtype):
+    """As scikit-learn does; and all answers are those of scores that are clipped already."""
+    rng, kind = np.random.default_rng(2), np.dtype(str(dtype).lower()).type
+    gold = rng.random(300) < 0.5
+    p = rng.normal(np.where(gold, 0.7, 0.3), 0.4).clip(0, 1).astype(kind)
+    assert {0.0, 1.0} < {*p.tolist()}
+    frame = pl.DataFrame(
+        {"gold": gold, "k": rng.integers(0, 3, 300), "p": pl.Series(p, dtype=dtype)}
+    )
+    frame = frame.with_columns(other=pl.col("p").reverse())
+    epsilon = float(np.finfo(kind).eps)
+
+    def loss(is_positive: bool, score: float) -> float:
+        score = min(max(score, epsilon), 1 - epsilon)
+        return -math.log(score if is_positive else 1 - score)
+
+    expected = sum(map(loss, gold.tolist(), p.tolist())) / 300
+    found = frame.mcc(score="p").score(metrics="log_loss")["log_loss"].item()
+    assert found == pytest.approx(expected, rel=1e-12)
+    of_peer = sklearn.metrics.log_loss(gold, p, labels=[False, True])  # its sums are of this dtype
+    assert found == pytest.approx(of_peer, rel=100 * epsilon)
+
+    clipped = frame.with_columns(pl.col("p", "other").cast(pl.Float64).clip(epsilon, 1 - epsilon))
+    asked = {
+        "by": lambda log: log.by("k", metrics="log_loss", ci=0.95),
+        "contrast": lambda log: log.contrast("k", metric="log_loss"),
+        "worst": lambda log: log.worst("k", metric="log_loss", verdicts=True),
+    }
+    for ask_ in asked.values():
+        answers = (ask_(log.mcc(score="p")) for log in (frame, clipped))
+        assert_frame_equal(*answers, rel_tol=1e-12, abs_tol=1e-14)
+    both = (log.mcc(score=["p", "other"]).compare(metric="log_loss") for log in (frame, clipped))
+    assert_frame_equal(*both, rel_tol=1e-12, abs_tol=1e-14)
+    resampled = (
+        log.mcc(score="p").score(
+            metrics="log_loss", ci=0.9, method=polars_mcc.Bootstrap(replicates=50, seed=1)
+        )
+        for log in (frame, clipped)
+    )
+    assert_frame_equal(*resampled, rel_tol=1e-12, abs_tol=1e-14)
+
+
+def test_a_log_loss_clips_all_models_at_the_largest_epsilon_and_each_class_too():
+    frame = pl.DataFrame({"gold": [True, False, True], "p": [0.0, 0.25, 1.0]})
+    frame = frame.with_columns(single=pl.col("p").cast(pl.Float32))
+    found = frame.mcc(score=["p", "single"]).score(metrics="log_loss")
+    expected = (-math.log(2**-23) - math.log(0.75) - math.log1p(-(2**-23))) / 3
+    assert found["log_loss"].to_list() == pytest.approx([expected, expected], rel=1e-12)
+    classes = pl.DataFrame({"gold": ["a", "b"], "a": [0.0, 0.5], "b": [1.0, 0.5]})
+    for dtype, epsilon in ((pl.Float64, 2**-52), (pl.Float32, 2**-23)):
+        log = classes.cast({"a": dtype, "b": dtype}).mcc(score={"a": "a", "b": "b"})
+        expected = (-math.log(epsilon) - math.log(0.5)) / 2
+        for ci in (None, 0.9):
+            found = log.score(metrics="log_loss", ci=ci)["log_loss"].item()
+            assert found == pytest.approx(expected, rel=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import defaultdict
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from sklearn.calibration import calibration_curve
 from support import ask, in_turn
 
 from polars_mcc import each, trailing
@@ -211,3 +213,54 @@ def test_a_score_that_is_no_probability_is_an_error_if_its_row_is_scored(run, sc
         run(log, lambda f: f.mcc(score="score").calibration())
     unscored = log.with_columns(gold=pl.when(pl.col("score") == 0.5).then("gold"))
     assert unscored.mcc(score="score").calibration()["n_null"].to_list() == [1]
+
+
+def bins_of(scores: list[float], bins: int) -> tuple[list[int], list[int]]:
+    """The bin of each score, counted from 0: here, and in scikit-learn, as the notes say."""
+    n, here, there = len(scores), [], []
+    for score in scores:
+        below, equal = sum(x < score for x in scores), scores.count(score)
+        here.append((2 * below + equal) * bins // (2 * n))
+        there.append(sum(Fraction(k * (n - 1), bins) < below for k in range(1, bins)))
+    return here, there
+
+
+def means_of(scores: list[float], gold: list[bool], places: list[int]) -> list[tuple[float, float]]:
+    """The mean score and the rate of each bin that has rows."""
+    rows = list(zip(scores, gold, places, strict=True))
+    each_bin = [[row for row in rows if row[2] == place] for place in sorted(set(places))]
+    return [
+        (sum(row[0] for row in part) / len(part), sum(row[1] for row in part) / len(part))
+        for part in each_bin
+    ]
+
+
+@pytest.mark.parametrize("digits", [1, 2, 9])
+@pytest.mark.parametrize("bins", [2, 4, 8])  # of these, percentiles are exact in floats
+def test_bins_differ_from_quantiles_of_scikit_learn_as_the_notes_say(bins, digits):
+    rng, differ = random.Random(bins * 100 + digits), 0
+    for _ in range(40):
+        n = rng.randint(bins, 40)
+        scores = [round(rng.random(), digits) for _ in range(n)]
+        gold = [rng.random() < 0.5 for _ in range(n)]
+        gold[0], gold[1] = True, False
+        here, there = bins_of(scores, bins)
+        found = pl.DataFrame({"gold": gold, "p": scores}).mcc(score="p").calibration(bins=bins)
+        ours = found.select("score_mean", "rate").rows()
+        rates, scores_of_bins = calibration_curve(gold, scores, n_bins=bins, strategy="quantile")
+        theirs = list(zip(scores_of_bins.tolist(), rates.tolist(), strict=True))
+        for bins_found, places in ((ours, here), (theirs, there)):
+            for got, want in zip(bins_found, means_of(scores, gold, places), strict=True):
+                assert got == pytest.approx(want, rel=1e-12)
+        if len(set(scores)) == n and n % bins == 0:
+            assert here == there
+        differ += here != there
+    assert differ > 0
+
+
+def test_a_tie_is_in_the_bin_of_its_middle_and_in_scikit_learn_of_its_first_row():
+    scores, gold = [0.1, 0.5, 0.5, 0.5, 0.5, 0.9], [False, True, False, True, True, True]
+    found = pl.DataFrame({"gold": gold, "p": scores}).mcc(score="p").calibration(bins=3)
+    assert found["n"].to_list() == [1, 4, 1]
+    _, means = calibration_curve(gold, scores, n_bins=3, strategy="quantile")
+    assert means.tolist() == pytest.approx([(0.1 + 4 * 0.5) / 5, 0.9])

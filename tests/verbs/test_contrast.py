@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from statistics import NormalDist
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sklearn.metrics import accuracy_score
 from support import ask, first, in_turn, some_slow
 
 import polars_mcc
@@ -134,8 +136,171 @@ def test_a_ratio_of_proportions_is_near_that_of_logarithms(log):
         assert is_different == (row["p_value"] < 0.05)
     labels = {"gold": ["a", "b"] * 2, "pred": ["a", "b", "b", "a"]}
     none = pl.DataFrame({"key": ["x", "x", "y", "y"], **labels})
-    unknown = none.mcc.contrast("key", ratio=True)
+    unknown = none.mcc.contrast("key", ratio=True)  # 1 beside -1
     assert unknown["ratio"].to_list() == [None, None]
+
+
+def wilson(hits: int, n: int, z: float = NormalDist().inv_cdf(0.975)) -> tuple[float, float]:
+    middle, reach = hits + z**2 / 2, z * math.sqrt(hits * (n - hits) / n + z**2 / 4)
+    return max((middle - reach) / (n + z**2), 0.0), (middle + reach) / (n + z**2)
+
+
+def hits_of(groups: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    """A table of counts: groups with so many hits of so many rows."""
+    rows = [
+        {"group": group, "gold": 1, "pred": int(is_hit), "n": count}
+        for group, (hits, n) in groups.items()
+        for is_hit, count in ((True, hits), (False, n - hits))
+        if count
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_a_ratio_to_or_from_a_score_of_0_is_0_or_infinite(run):
+    """The worst group does not vanish. Its limits are those of Fieller's form for two rates."""
+    counts = hits_of({"all": (9, 10), "none": (0, 20), "none too": (0, 8), "some": (3, 12)})
+    options = {"metric": "accuracy", "ratio": True}
+    found = run(counts, lambda f: f.mcc(weight="n").contrast("group", to="each", **options))
+    rows = {(row["group"], row["group_to"]): row for row in found.iter_rows(named=True)}
+    (low, _), (_, none) = wilson(9, 10), wilson(0, 20)
+    worst = rows["all", "none"]
+    assert (worst["ratio"], worst["ratio_high"]) == (math.inf, math.inf)
+    least = math.sqrt(0.9**2 - (0.9 - low) ** 2) / none
+    assert worst["ratio_low"] == pytest.approx(least, rel=1e-12)
+    both_0 = rows["none", "none too"]
+    assert [both_0[name] for name in ("ratio", "ratio_low", "ratio_high", "p_value")] == [None] * 4
+    differ = run(
+        counts, lambda f: f.mcc(weight="n").contrast("group", to="each", metric="accuracy")
+    )
+    for row, plain in zip(rows.values(), differ.iter_rows(named=True), strict=True):
+        is_one_0 = (row["accuracy"] == 0) != (row["accuracy_to"] == 0)
+        if is_one_0:
+            assert row["p_value"] == pytest.approx(plain["p_value"], rel=1e-12)
+        if row["ratio"] is not None:
+            is_different = row["ratio_low"] > 1 or row["ratio_high"] < 1
+            assert is_different == (row["p_value"] < 0.05)
+    known = [row["p_adjusted"] for row in rows.values() if row["p_value"] is not None]
+    assert len(known) == 5
+    assert all(0 <= p <= 1 for p in known)
+
+    to_all = {"to": {"group": "all"}, **options}
+    found = run(counts, lambda f: f.mcc(weight="n").contrast("group", **to_all))
+    worst = found.row(0, named=True)
+    assert (worst["group"], worst["ratio"], worst["ratio_low"]) == ("none", 0.0, 0.0)
+    most = none / math.sqrt(0.9**2 - (0.9 - low) ** 2)
+    assert worst["ratio_high"] == pytest.approx(most, rel=1e-12)
+    assert worst["p_value"] < 0.001
+    for to in ("rest", "total", "best"):
+        found = run(counts, lambda f, to=to: f.mcc(weight="n").contrast("group", to=to, **options))
+        worst = found.filter(group="none").row(0, named=True)
+        assert (worst["ratio"], worst["ratio_low"]) == (0.0, 0.0), to
+        assert 0 < worst["ratio_high"] < 1, to
+
+
+@pytest.mark.parametrize("to", ["rest", "total"])
+def test_a_ratio_beside_an_mcc_of_0(to):
+    """The reference is at chance exactly, and its interval has negative numbers."""
+    rows = [("x", "a", "a", 15), ("x", "a", "b", 5), ("x", "b", "b", 15), ("x", "b", "a", 5)]
+    if to == "total":
+        rows += [
+            ("y", gold, pred, n) for _, gold, pred, n in (("", "a", "b", 15), ("", "a", "a", 5))
+        ]
+        rows += [("y", "b", "a", 15), ("y", "b", "b", 5)]
+    else:
+        rows += [("y", gold, pred, 10) for gold in "ab" for pred in "ab"]
+    log = pl.DataFrame(rows, schema=["key", "gold", "pred", "n"], orient="row")
+    found = log.mcc(weight="n").contrast("key", to=to, ratio=True)
+    [of_x] = found.filter(key="x").to_dicts()
+    assert of_x["mcc_to"] == 0
+    assert (of_x["ratio"], of_x["ratio_high"]) == (math.inf, math.inf)
+    assert 0 <= of_x["ratio_low"] < math.inf
+    assert (of_x["ratio_low"] >= 1) == (of_x["p_value"] < 0.05)
+
+
+FEW = [(0.005, 20), (0.01, 50), (0.01, 200), (0.03, 20), (0.03, 50), (0.05, 50), (0.1, 20)]
+MORE = [*FEW, (0.1, 50), (0.3, 30), (0.9, 50), (0.9, 500)]
+"""Rates, and rows."""
+
+
+def held(slice_: tuple[float, int], other: tuple[float, int], to: str) -> pl.DataFrame:
+    """Whether the interval held in samples of two slices, and whether one score was 0."""
+    rng, samples = np.random.default_rng(5), 3000
+    frames = [
+        pl.DataFrame({"sample": range(samples), "key": key, "gold": 1, "pred": pred, "n": count})
+        for key, (rate, n) in (("a", slice_), ("b", other))
+        for hits in [rng.binomial(n, rate, samples)]
+        for pred, count in ((1, hits), (0, n - hits))
+    ]
+    log = pl.concat(frames).filter(pl.col("n") > 0).mcc(weight="n")
+    found = log.contrast("key", within="sample", to=to, metric="accuracy", ratio=True)
+    (rate, n), (rate_to, n_to) = slice_, other
+    reference = (rate * n + rate_to * n_to) / (n + n_to) if to == "total" else rate_to
+    return found.filter(key="a").select(
+        held=pl.lit(rate / reference).is_between("ratio_low", "ratio_high"),
+        is_one_0=(pl.col("accuracy") == 0) != (pl.col("accuracy_to") == 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("slice_", "other"),
+    [((0.05, 50), (0.9, 50)), ((0.3, 30), (0.05, 60)), ((0.02, 100), (0.1, 50))],
+)
+def test_the_interval_of_a_ratio_holds_near_0(slice_, other):
+    """Rates of which 4 to 13 % of the samples are 0."""
+    found = held(slice_, other, "each")
+    of_0 = found.filter("is_one_0")
+    assert of_0.height > 60
+    assert of_0["held"].null_count() == 0
+    assert found["held"].mean() > 0.93
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_ratio_holds_as_often_as_the_docstring_says():
+    for slice_, other in itertools.product(MORE, MORE):
+        share = held(slice_, other, "each")["held"].mean()
+        has_two = min(math.prod(slice_), math.prod(other)) >= 2
+        assert share > (0.93 if has_two else 0.88), (slice_, other, share)
+        if has_two:
+            share = held(slice_, other, "total")["held"].mean()
+            assert share > 0.88, (slice_, other, share)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("metric", ["accuracy", "fnr"])
+def test_gaps_of_fairlearn_are_asked_as_the_guide_says(metric):
+    """In *Moving here*; also of a metric of which less is better, and of a group of score 0."""
+    fairlearn = pytest.importorskip("fairlearn.metrics")
+    rng = np.random.default_rng(21)
+    group, device = rng.choice(["a", "b", "c", "none"], 600), rng.choice(["x", "y"], 600)
+    gold = rng.random(600) < 0.5
+    is_right = rng.random(600) < np.select([group == "a", group == "b"], [0.9, 0.6], 0.75)
+    is_right = np.where(group == "none", metric == "fnr", is_right)  # the score of the group is 0
+    frame = pl.DataFrame({"g": group, "c": device, "gold": gold, "pred": gold == is_right})
+    rate = {"accuracy": accuracy_score, "fnr": fairlearn.false_negative_rate}[metric]
+
+    def peer(of: pl.DataFrame, **features):
+        gold, pred, group = (of[name].to_numpy() for name in ("gold", "pred", "g"))
+        return fairlearn.MetricFrame(
+            metrics=rate, y_true=gold, y_pred=pred, sensitive_features=group, **features
+        )
+
+    below_1 = pl.min_horizontal("ratio", 1 / pl.col("ratio")).min()
+    log, theirs = frame.mcc(positive=True), peer(frame)
+    scores = log.by("g", metrics=metric)[metric]
+    assert (scores.min(), scores.max()) == pytest.approx((theirs.group_min(), theirs.group_max()))
+    for to, method in (("each", "between_groups"), ("total", "to_overall")):
+        found = log.contrast("g", to=to, metric=metric)
+        size = theirs.difference(method=method)
+        assert found["diff"].abs().max() == pytest.approx(size, rel=1e-12)
+        for others in (frame, frame.filter(pl.col("g") != "none")):
+            some = others.mcc(positive=True).contrast("g", to=to, metric=metric, ratio=True)
+            ratio = peer(others).ratio(method=method)
+            assert some.select(below_1).item() == pytest.approx(ratio, rel=1e-12)
+            assert (ratio == 0) == (others.height == 600)
+        inside = log.contrast("g", to=to, within="c", metric=metric)
+        sizes = peer(frame, control_features=device).difference(method=method)
+        largest = dict(inside.group_by("c").agg(pl.col("diff").abs().max()).iter_rows())
+        assert largest == pytest.approx(sizes.to_dict(), rel=1e-12)
 
 
 def test_edges(log):
