@@ -77,9 +77,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "means over classes": (
         *("recall_macro", "precision_macro", "f1_macro", "mcc_macro", "jaccard_macro"),
-        *("specificity_macro", "npv_macro", "fpr_macro", "fnr_macro"),
+        *("specificity_macro", "npv_macro", "fpr_macro", "fnr_macro", "g_mean"),
     ),
-    "g_mean": ("g_mean",),
     "R_K": ("mcc", "mcc_normalized", "phi"),
     "kappa": ("kappa",),
     "own": ("own_rate", "own_squares"),
@@ -89,7 +88,6 @@ TITLES: Mapping[str, str] = {
     "means over rows": "means over rows (`accuracy`, `f1_weighted`, …)",
     "sums of rates": "sums of rates (`informedness`, `balanced_accuracy`, …)",
     "means over classes": "means over classes (`f1_macro`, `recall_macro`, …)",
-    "g_mean": "`g_mean`, where it is above 0",
     "R_K": "MCC (`mcc`, `phi`)",
     "kappa": "`kappa`",
     "own": "two metrics of your own",
@@ -374,6 +372,7 @@ def rejected(p: pl.Series) -> dict[str, float]:
 COMPARED = (
     *("tpr", "ppv", "f1", "accuracy", "f1_weighted", "informedness", "markedness", "kappa", "mcc"),
     *("balanced_accuracy", "recall_macro", "precision_macro", "f1_macro", "mcc_macro", "mcc_micro"),
+    *("jaccard", "fowlkes_mallows", "jaccard_macro", "npv_macro", "informedness_macro", "g_mean"),
     "own_rate",
     "own_squares",
 )
