@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NAMES: Mapping[str, str] = {
-    "'accuracy'": "acc overall_accuracy subset_accuracy exact_match",
+    "'accuracy'": "acc overall_accuracy",
+    "'accuracy', with one label a row": "subset_accuracy exact_match exact_match_ratio",
     "'error_rate'": (
         "error errors err misclassification misclassification_rate classification_error "
-        "zero_one_loss hamming_loss"
+        "zero_one_loss"
     ),
+    "'error_rate', with one label a row": "hamming_loss hamming hamming_distance",
     "'balanced_accuracy'": "bacc bal_acc bal_accuracy uar unweighted_average_recall",
     "'recall'": "sensitivity sens hit_rate true_positive_rate detection_rate pod",
     "'specificity'": "spec selectivity true_negative_rate",
