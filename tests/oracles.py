@@ -363,13 +363,29 @@ def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
         "precision": {k: _over(sides[k][0], p[k]) for k in occur},
         "recall": {k: _over(sides[k][0], t[k]) for k in occur},
         "f1": {k: _over(2 * sides[k][0], t[k] + p[k]) for k in occur},
+        "jaccard": {k: _over(tp, tp + fp + fn) for k, (tp, fp, fn, _) in sides.items()},
+        "specificity": {k: _over(tn, tn + fp) for k, (_, fp, _, tn) in sides.items()},
+        "npv": {k: _over(tn, tn + fn) for k, (_, _, fn, tn) in sides.items()},
     }
+    for error, rate in (("fnr", "recall"), ("fpr", "specificity")):
+        of_class[error] = {k: None if x is None else 1 - x for k, x in of_class[rate].items()}
+    signed = {
+        name: [None if None in both else sum(both) - 1 for both in zip(*rates, strict=True)]
+        for name, rates in {
+            "informedness_macro": (of_class["recall"].values(), of_class["specificity"].values()),
+            "markedness_macro": (of_class["precision"].values(), of_class["npv"].values()),
+        }.items()
+    }
+    recalls = [float(undefined if x is None else x) for x in of_class["recall"].values()]
     phis = [_phi(*side) for side in sides.values()]
     pooled = [sum(side) for side in zip(*sides.values(), strict=True)]
     mcc = float(exact(table)) if gold_spread and pred_spread else None
     found: dict[str, float | Fraction | None] = {
         "mcc": mcc,
         "accuracy": Fraction(c, s),
+        "error_rate": 1 - Fraction(c, s),
+        "g_mean": math.prod(recalls) ** (1 / len(recalls)),
+        **{name: _mean(values, undefined) for name, values in signed.items()},
         "balanced_accuracy": _mean((of_class["recall"][k] for k in occur if t[k]), undefined),
         "kappa": _over(Fraction(c, s) - chance, 1 - chance),
         "informedness": _over(cov, gold_spread),
@@ -379,10 +395,20 @@ def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
         "mcc_min_class": min(undefined if phi is None else phi for phi in phis),
         "mcc_normalized": ((undefined if mcc is None else mcc) + 1) / 2,
     }
+    tp_total, fp_total, fn_total, tn_total = pooled
+    micro = {
+        **dict.fromkeys(("precision", "recall", "f1"), Fraction(c, s)),
+        "jaccard": Fraction(tp_total, tp_total + fp_total + fn_total),
+        "specificity": _over(tn_total, tn_total + fp_total),
+        "npv": _over(tn_total, tn_total + fn_total),
+        "fnr": 1 - Fraction(c, s),
+        "fpr": _over(fp_total, tn_total + fp_total),
+    }
     for name, values in of_class.items():
-        filled = {k: Fraction(undefined if v is None else v) for k, v in values.items()}
-        found[f"{name}_macro"] = _mean(values.values(), undefined)
-        found[f"{name}_micro"] = Fraction(c, s)
+        at_0 = 1 - undefined if name in {"fnr", "fpr"} else undefined
+        filled = {k: Fraction(at_0 if v is None else v) for k, v in values.items()}
+        found[f"{name}_macro"] = _mean(values.values(), at_0)
+        found[f"{name}_micro"] = micro[name]
         found[f"{name}_weighted"] = sum(filled[k] * t[k] for k in occur) / s
     expected = {(g, q): Fraction(t[g] * p[q], s) for g in occur for q in occur if t[g] * p[q]}
     chi2 = sum((table.get(pair, 0) - e) ** 2 / e for pair, e in expected.items())
@@ -411,6 +437,8 @@ def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
         **dict.fromkeys(("recall", "tpr"), _over(tp, tp + fn)),
         **dict.fromkeys(("specificity", "tnr"), _over(tn, tn + fp)),
         "f1": _over(2 * tp, 2 * tp + fp + fn),
+        "jaccard": _over(tp, tp + fp + fn),
+        "fowlkes_mallows": tp / math.sqrt((tp + fp) * (tp + fn)) if (tp + fp) * (tp + fn) else None,
         "npv": _over(tn, tn + fn),
         "fdr": _over(fp, tp + fp),
         "fnr": _over(fn, tp + fn),
@@ -424,7 +452,7 @@ def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
 
 AT_0: Mapping[str, float | None] = {
     **dict.fromkeys(("recall", "tpr", "fnr", "specificity", "tnr", "fpr")),
-    **dict.fromkeys(("fdr", "for"), 1.0),
+    **dict.fromkeys(("fdr", "for", "fpr_micro"), 1.0),
 }
 """What stands for 0/0, if it is not 0: nothing where gold rows are missing, all errors else."""
 
@@ -450,6 +478,11 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
     precision = {k: hit[k] / pred[k] for k in labels}
     recall = {k: hit[k] / gold[k] for k in labels}
     f1 = {k: 2 * hit[k] / (gold[k] + pred[k]) for k in labels}
+    jaccard = {k: hit[k] / (gold[k] + pred[k] - hit[k]) for k in labels}
+    rest = {k: one - gold[k] - pred[k] + hit[k] for k in labels}
+    specificity = {k: rest[k] / (1 - gold[k]) for k in labels}
+    npvs = {k: rest[k] / (1 - pred[k]) for k in labels}
+    fpr, fnr = ({k: 1 - rate[k] for k in labels} for rate in (specificity, recall))
     phi = {
         k: (hit[k] - gold[k] * pred[k]) / (gold[k] * (1 - gold[k]) * pred[k] * (1 - pred[k])).sqrt()
         for k in labels
@@ -466,6 +499,10 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
     found = {
         "mcc": (accuracy - chance) / root,
         "accuracy": accuracy,
+        "error_rate": 1 - accuracy,
+        "g_mean": math.prod(recall.values()) ** (one / size),
+        "informedness_macro": sum(recall[k] + specificity[k] - 1 for k in labels) / size,
+        "markedness_macro": sum(precision[k] + npvs[k] - 1 for k in labels) / size,
         "balanced_accuracy": sum(recall.values()) / size,
         "kappa": (accuracy - chance) / (1 - chance),
         "informedness": (accuracy - chance) / spread_gold,
@@ -489,6 +526,8 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
         "recall": tpr,
         "specificity": tnr,
         "f1": 2 * tp / (t + q),
+        "jaccard": tp / (t + q - tp),
+        "fowlkes_mallows": (ppv * tpr).sqrt(),
         "ppv": ppv,
         "npv": npv,
         "tpr": tpr,
@@ -500,9 +539,19 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
         "phi": (tp * tn - fp * fn) / root_positive,
         "phi_max": (min(t, q) - t * q) / root_positive,
     }
-    for name, of_class in (("precision", precision), ("recall", recall), ("f1", f1)):
+    misses = (1 - accuracy) / (size - 1)
+    for name, of_class, micro in (
+        ("precision", precision, accuracy),
+        ("recall", recall, accuracy),
+        ("f1", f1, accuracy),
+        ("jaccard", jaccard, accuracy / (2 - accuracy)),
+        ("specificity", specificity, 1 - misses),
+        ("npv", npvs, 1 - misses),
+        ("fpr", fpr, misses),
+        ("fnr", fnr, 1 - accuracy),
+    ):
         found[f"{name}_macro"] = sum(of_class.values()) / size
-        found[f"{name}_micro"] = accuracy
+        found[f"{name}_micro"] = micro
         found[f"{name}_weighted"] = sum(of_class[k] * gold[k] for k in labels)
     return found
 

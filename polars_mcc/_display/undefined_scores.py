@@ -10,7 +10,10 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 
-_VALUE_OF_0_0 = {"mcc_normalized": 0.5, "fdr": 1.0, "for": 1.0}
+_VALUE_OF_0_0 = {
+    "mcc_normalized": 0.5,
+    **dict.fromkeys(("fdr", "for", "fpr_macro", "fpr_micro", "fpr_weighted"), 1.0),
+}
 """What stands for 0/0 by default, if it is not 0."""
 COLLAPSED, UNSCORED = "×", "○"
 """The marks of a chart: at the score of a collapsed slice, and apart from all scores."""
@@ -24,7 +27,12 @@ def where_undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
     """
     score, built_in = as_expr(metric).cast(pl.Float64), _built_in(metric)
     at_0 = score == _VALUE_OF_0_0.get(metric, 0.0)
-    if built_in is None or not built_in.undefined or built_in.given == "gold":
+    if (
+        built_in is None
+        or not built_in.undefined
+        or built_in.given == "gold"
+        or built_in.no_interval_at is not None  # It is a score all the same.
+    ):
         at_0 = pl.lit(value=False)
     elif _has_intervals(result, metric):
         at_0 &= as_expr(f"{metric}_low").is_null()

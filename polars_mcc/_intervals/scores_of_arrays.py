@@ -201,8 +201,8 @@ class Scorer:
                         is_exact=metric.is_share or options.method != "score",
                         is_compared=options.is_compared or pools is not None,
                     )
-                if name in is_known:
-                    limits = Interval(*(np.where(is_known[name], x, math.nan) for x in limits))
+                has_limits = is_known.get(name, True) & (score != metric.no_interval_at)
+                limits = Interval(*(np.where(has_limits, x, math.nan) for x in limits))
                 measured[name] = Measured(score, limits, moved.phi)
             return measured
 

@@ -33,6 +33,11 @@ def _cramers_v(terms: Terms) -> pl.Expr:
     return terms.ratio(pl.min_horizontal((_phi_squared(terms) * least).sqrt(), least), least)
 
 
+def _g_mean(terms: Terms) -> pl.Expr:
+    score, undefined = terms["log"].exp(), terms.zero_division
+    return score if undefined is None else score.fill_null(undefined)  # null without any class
+
+
 _OF_TWO_CLASSES = [
     Metric(
         "kappa",
@@ -79,15 +84,26 @@ _OF_TWO_CLASSES = [
     ),
 ]
 
+_ACCURACY = Metric(
+    "accuracy",
+    lambda terms: terms.ratio(terms.c, terms.s),
+    "c / s",
+    FAWCETT,
+    RATIO,
+    peers=("scikit-learn: accuracy_score", "PyCM: Overall_ACC"),
+    is_of_rows=True,
+)
+
 ACCURACY_KAPPA_ASSOCIATION = [
-    Metric(
-        "accuracy",
-        lambda terms: terms.ratio(terms.c, terms.s),
-        "c / s",
-        FAWCETT,
-        RATIO,
-        peers=("scikit-learn: accuracy_score", "PyCM: Overall_ACC"),
-        is_of_rows=True,
+    _ACCURACY,
+    replace(
+        _ACCURACY,
+        name="error_rate",
+        value=lambda terms: terms.ratio(terms.s - terms.c, terms.s),
+        formula="(s - c) / s",
+        source="1 - accuracy",
+        peers=("scikit-learn: zero_one_loss", "PyCM: HammingLoss"),
+        less_is_better=True,
     ),
     Metric(
         "balanced_accuracy",
@@ -99,6 +115,20 @@ ACCURACY_KAPPA_ASSOCIATION = [
         ("scikit-learn: balanced_accuracy_score",),
         classes={"mean": lambda col: col("recall").filter(col("support") > 0).mean()},
         classes_needed="all gold",
+    ),
+    Metric(
+        "g_mean",
+        _g_mean,
+        "the K-th root of the product of c/t over the K classes that occur; for two classes "
+        "√(tpr · tnr); no interval where it is 0",
+        "Kubat and Matwin 1997, ICML",
+        RATIO,
+        "each class where c/t is 0/0",
+        ("PyCM: GM (two classes)",),
+        classes={"log": lambda col: col("recall").log().mean()},
+        classes_needed="all gold",
+        no_interval_at=0.0,
+        multilabel=True,
     ),
     *(replace(metric, has_gold=has_two_gold) for metric in _OF_TWO_CLASSES),
 ]

@@ -93,6 +93,12 @@ class Terms:
         names = (*metric.classes, *metric.pairs, *metric.levels, *metric.bins)
         return {name: pl.col(sum_name(metric.name, name)) for name in names}
 
+    def of_errors(self) -> Self:
+        """The same terms for a rate that is 1 minus another: 0/0 is 1 - `zero_division`."""
+        terms, of_0 = copy(self), self.zero_division
+        terms.zero_division = None if of_0 is None else 1 - of_0
+        return terms
+
     def __getitem__(self, name: str) -> pl.Expr:
         """A sum over classes or pairs that the metric defines."""
         return self.sums[name]
@@ -180,8 +186,10 @@ Value: TypeAlias = Callable[[Terms], pl.Expr]
 RATIO = Range(0, 1)
 SIGNED = Range(-1, 1)
 KINK = "{} changes at random between samples, so its error is not normal"
+ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"
 DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
 FAWCETT = "Fawcett 2006, Pattern Recognition Letters 27"
+JACCARD = "Jaccard 1912, New Phytologist 11"
 RIJSBERGEN = "van Rijsbergen 1979, Information Retrieval"
 
 
@@ -255,6 +263,8 @@ class Metric:
     """Whether a slice has the gold rows that the metric needs; None: any scored row will do."""
     no_interval: str = ""
     """Why the metric has no interval and no test; "" if it has."""
+    no_interval_at: float | None = None
+    """The value that has none: one row moves the score far away from it."""
     multilabel: bool = False  # whether it is defined for rows with lists of labels
     is_filled: bool = True
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
@@ -374,16 +384,19 @@ def most_rows(metric: Metric) -> Metric | None:
     """The fact how many rows of a proportion a metric of two or more gold classes may count as.
 
     The mean of K equal rates of t_k rows varies as a rate of K² / Σ 1/t_k rows. Each t_k is less by
-    half a row, but at least half a row. For two classes of s rows, K² / Σ 1/t_k is
-    2 (s - Σ t_k² / s). MCC and its kin vary about so, with any number of classes: four rows less,
-    so that one row of a rare class tells nothing. None: the metric counts rows, as recall does.
+    half a row, but at least half a row. A rate `of_rest` is of s - t_k rows. For two classes of s
+    rows, K² / Σ 1/t_k is 2 (s - Σ t_k² / s). MCC and its kin vary about so, with any number of
+    classes: four rows less, so that one row of a rare class tells nothing. None: the metric counts
+    rows, as recall does.
     """
     name = f"{FACT}most {metric.name}"
     if metric.classes_needed in {"all", "all gold"}:
-        classes: Mapping[str, Sum] = {
-            "k": lambda col: col("support").count(),
-            "inverse": lambda col: (1 / (col("support") - 0.5).clip(lower_bound=0.5)).sum(),
-        }
+
+        def inverse(col: Col) -> pl.Expr:
+            rows = col("n") - col("support") if metric.of_rest else col("support")
+            return (1 / (rows - 0.5).clip(lower_bound=0.5)).sum()
+
+        classes: Mapping[str, Sum] = {"k": lambda col: col("support").count(), "inverse": inverse}
         rows = fact(name, lambda terms: terms["k"] ** 2 / terms["inverse"])
         return replace(rows, classes=classes, is_of_labelled=True)
     if not metric.is_of_two or metric.is_of_scores:

@@ -17,6 +17,7 @@ Col: TypeAlias = Callable[[str], pl.Expr]
 CLASS_RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("precision", "recall", "specificity", "f1"), (0.0, 1.0)),
     **dict.fromkeys(("mcc", "informedness", "markedness"), (-1.0, 1.0)),
+    **dict.fromkeys(("npv", "fpr", "fnr", "jaccard"), (0.0, 1.0)),
 }
 """The scores of a class, each with its least and its largest value."""
 
@@ -24,6 +25,9 @@ CLASS_GIVEN: Mapping[str, Literal["gold", "pred"]] = {
     "precision": "pred",
     "recall": "gold",
     "specificity": "gold",
+    "npv": "pred",
+    "fpr": "gold",
+    "fnr": "gold",
 }
 """The margin that a rate of a class is given: see `Metric.given`."""
 
@@ -75,7 +79,7 @@ class TwoByTwo(NamedTuple):
         return cls(*(pl.col(f"{prefix}{name}") for name in cls._fields))
 
     def scores(self, zero_division: float | None) -> dict[str, pl.Expr]:
-        """The scores of the class; 0/0 is `zero_division`."""
+        """The scores of the class; 0/0 is `zero_division`, in rates of errors 1 minus it."""
         parts = {
             "precision": (self.tp, self.pred),
             "recall": (self.tp, self.gold),
@@ -83,10 +87,15 @@ class TwoByTwo(NamedTuple):
             "f1": (2 * self.tp, self.gold + self.pred),
             "informedness": (self.covariance, self.var_gold),
             "markedness": (self.covariance, self.var_pred),
+            "npv": (self.tn, self.fn + self.tn),
+            "jaccard": (self.tp, self.tp + self.fn + self.fp),
         }
+        errors = {"fpr": (self.fp, self.fp + self.tn), "fnr": (self.fn, self.gold)}
+        of_errors = None if zero_division is None else 1 - zero_division
         products = self.covariance, self.var_gold, self.var_pred
         return {
             **{name: divide(*ratio, zero_division) for name, ratio in parts.items()},
+            **{name: divide(*ratio, of_errors) for name, ratio in errors.items()},
             "mcc": correlation(*products, zero_division),
         }
 

@@ -10,8 +10,10 @@ import polars as pl
 
 from polars_mcc._metrics.mcc import divide
 from polars_mcc._metrics.metric_type import (
+    ALTMAN,
     DAVENPORT,
     FAWCETT,
+    JACCARD,
     KINK,
     OF_GOLD,
     RATIO,
@@ -26,8 +28,11 @@ from polars_mcc._metrics.metric_type import (
 )
 
 _COUNT = Range(0, lambda terms: terms.n, "[0, s]")
-_ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"
 _ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
+
+
+def _float(number: pl.Expr) -> pl.Expr:
+    return number.cast(pl.Float64)
 
 
 def _count(name: str, words: str) -> Metric:
@@ -71,7 +76,7 @@ _RECALL = _rate(
     *("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT),
     *("scikit-learn: recall_score", "PyCM: TPR"),
 )
-_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR")
+_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", ALTMAN, "PyCM: TNR")
 
 _METRICS = [
     _count("tp", "gold and predicted positive"),
@@ -82,7 +87,7 @@ _METRICS = [
         "prevalence",
         lambda terms: terms.ratio(terms.positive.gold, terms.s),
         "(tp + fn) / s",
-        _ALTMAN,
+        ALTMAN,
         RATIO,
         "",
         ("PyCM: PRE",),
@@ -101,8 +106,34 @@ _METRICS = [
         ("scikit-learn: f1_score", "PyCM: F1"),
         has_gold=has_rows("tp", "fp"),
     ),
-    replace(_PRECISION, name="ppv", source=_ALTMAN, peers=("PyCM: PPV",)),
-    _rate("npv", "tn", "fn", "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
+    Metric(
+        "jaccard",
+        lambda terms: terms.ratio(
+            terms.positive.tp, terms.positive.tp + terms.positive.fn + terms.positive.fp
+        ),
+        "tp / (tp + fp + fn)",
+        JACCARD,
+        RATIO,
+        "tp + fp + fn = 0",
+        ("scikit-learn: jaccard_score", "PyCM: J"),
+        has_gold=has_rows("tp", "fp"),
+    ),
+    Metric(
+        "fowlkes_mallows",
+        lambda terms: terms.ratio(
+            terms.positive.tp,
+            (_float(terms.positive.gold) * _float(terms.positive.pred)).sqrt(),
+        ),
+        "√(ppv · tpr) = tp / √((tp + fp)(tp + fn)); scikit-learn's fowlkes_mallows_score compares "
+        "clusterings",
+        "Fowlkes and Mallows 1983, Journal of the American Statistical Association 78",
+        RATIO,
+        "tp + fp = 0 or tp + fn = 0",
+        ("PyCM: G",),
+        has_gold=has_rows("tp", "fn"),
+    ),
+    replace(_PRECISION, name="ppv", source=ALTMAN, peers=("PyCM: PPV",)),
+    _rate("npv", "tn", "fn", "tn / (tn + fn)", ALTMAN, "PyCM: NPV"),
     replace(_RECALL, name="tpr", peers=("PyCM: TPR",)),
     replace(_SPECIFICITY, name="tnr"),
     _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from polars_mcc._metrics.metric_type import (
     RATIO,
@@ -15,50 +15,77 @@ from polars_mcc._metrics.metric_type import (
     sums_of_mean,
 )
 
+ACCURACY = "with one label a row, the accuracy"
 
-def _averages(name: str, column: str, formula: str, micro: tuple[Value, str]) -> list[Metric]:
-    """The averages of precision, recall or F1: macro, micro and weighted."""
+
+def averages(
+    name: str,
+    formula: str,
+    micro: tuple[Value, str],
+    *,
+    source: str = RIJSBERGEN,
+    needed: tuple[Needed, Needed, Needed] = ("all gold", "any", "any"),
+    of_rows: Collection[str] = ("micro",),
+    in_sklearn: bool = True,
+    in_pycm: str = "",
+) -> list[Metric]:
+    """The averages of a score of classes: macro, micro and weighted.
+
+    `needed` are the classes that each needs. Those `of_rows` are means over all rows.
+    """
     value, total = micro
     undefined = f"each class where {formula} is 0/0"
     its_mean = f"the mean of {formula}"
     macro, weighted = sums_of_mean(name), sums_of_mean(name, "support")
-    # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
-    is_of_pred = name == "precision"
-    of_macro: Needed = "all" if is_of_pred else "all gold"
-    of_weighted: Needed = "all" if is_of_pred else "any"
-    kinds: list[tuple[str, Value, str, str, Mapping[str, Sum], Needed]] = [
-        ("macro", mean, f"{its_mean} over classes that occur", undefined, macro, of_macro),
-        ("micro", value, f"{total}; with one label a row, the accuracy", "", {}, "any"),
-        ("weighted", mean, f"{its_mean}, weighted by t", undefined, weighted, of_weighted),
+    kinds: list[tuple[str, Value, str, str, Mapping[str, Sum]]] = [
+        ("macro", mean, f"{its_mean} over classes that occur", undefined, macro),
+        ("micro", value, total, "", {}),
+        ("weighted", mean, f"{its_mean}, weighted by t", undefined, weighted),
     ]
     return [
         Metric(
             f"{name}_{kind}",
             value,
             words,
-            RIJSBERGEN,
+            source,
             RATIO,
             undefined,
             (
-                f"scikit-learn: {name}_score(average='{kind}')",
-                *([] if kind == "weighted" else [f"PyCM: {column}_{kind.title()}"]),
+                *([f"scikit-learn: {name}_score(average='{kind}')"] if in_sklearn else []),
+                *([f"PyCM: {in_pycm}_{kind.title()}"] if in_pycm and kind != "weighted" else []),
             ),
             classes=sums,
-            classes_needed=needed,
+            classes_needed=classes_needed,
             multilabel=True,
-            is_of_rows=kind == "micro" or (name, kind) == ("recall", "weighted"),
+            is_of_rows=kind in of_rows,
         )
-        for kind, value, words, undefined, sums, needed in kinds
+        for (kind, value, words, undefined, sums), classes_needed in zip(kinds, needed, strict=True)
     ]
 
 
 PRECISION_RECALL_F_BETA = [
-    *_averages("precision", "PPV", "c/p", (lambda terms: terms.ratio(terms.c, terms.p), "Σc / Σp")),
-    *_averages("recall", "TPR", "c/t", (lambda terms: terms.ratio(terms.c, terms.t), "Σc / Σt")),
-    *_averages(
+    # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
+    *averages(
+        "precision",
+        "c/p",
+        (lambda terms: terms.ratio(terms.c, terms.p), f"Σc / Σp; {ACCURACY}"),
+        needed=("all", "any", "all"),
+        in_pycm="PPV",
+    ),
+    *averages(
+        "recall",
+        "c/t",
+        (lambda terms: terms.ratio(terms.c, terms.t), f"Σc / Σt; {ACCURACY}"),
+        of_rows=("micro", "weighted"),
+        in_pycm="TPR",
+    ),
+    *averages(
         "f1",
-        "F1",
         "2c / (t + p)",
-        (lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p), "2Σc / (Σt + Σp)"),
+        (
+            lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p),
+            f"2Σc / (Σt + Σp); {ACCURACY}",
+        ),
+        in_pycm="F1",
     ),
 ]

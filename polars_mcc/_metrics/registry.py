@@ -20,6 +20,7 @@ from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
 from polars_mcc._metrics.precision_recall_f_beta import PRECISION_RECALL_F_BETA
 from polars_mcc._metrics.roc_auc_top_k import ROC_AUC_TOP_K
+from polars_mcc._metrics.specificity_npv_jaccard import SPECIFICITY_NPV_JACCARD
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -35,6 +36,7 @@ BUILT_IN_METRICS = (
     MCC,
     *ACCURACY_KAPPA_ASSOCIATION,
     *PRECISION_RECALL_F_BETA,
+    *SPECIFICITY_NPV_JACCARD,
     *MCC_VARIANTS,
     *POSITIVE_CLASS_RATES,
     *ROC_AUC_TOP_K,
@@ -65,7 +67,8 @@ def metrics() -> pl.DataFrame:
 
         - `metric`: the name; `formula`; `source`; `range`;
         - `undefined`: where the metric is 0/0. `zero_division` takes its place, but rates without
-          their gold rows, such as "tpr", are null, and "fdr" and "for" are 1 - `zero_division`;
+          their gold rows, such as "tpr", are null, and rates of errors, such as "fdr" and
+          "fpr_macro", are 1 - `zero_division`;
         - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows;
           "positive", the counts of the positive class and of the rest; or "scores", the counts of
           positive and of negative rows by the model's score, which `score` names;
@@ -115,11 +118,11 @@ def register_metric(
             expression is taken too, such as `pl.col("recall").min()`, but a confidence interval
             of an expression needs `Bootstrap`. The columns are of the classes of a slice:
             `support`, `predicted`, `hits`, `precision`, `recall`, `specificity`, `f1`, `mcc`,
-            `informedness`, `markedness`, `n` (all Float64; `n` is the rows of the slice) and
-            `label`. With `gold` or `pred`, the columns are of the pairs of a slice: `gold`,
-            `pred`, `n`, how often the pair occurs, and `share`, n as a share of the slice (both
-            Float64). Labels that are integers are Int128, so nothing below 2^127 wraps, and the
-            result is Int64; labels that are floats or decimals are Float64.
+            `informedness`, `markedness`, `npv`, `fpr`, `fnr`, `jaccard`, `n` (all Float64; `n` is
+            the rows of the slice) and `label`. With `gold` or `pred`, the columns are of the pairs
+            of a slice: `gold`, `pred`, `n`, how often the pair occurs, and `share`, n as a share of
+            the slice (both Float64). Labels that are integers are Int128, so nothing below 2^127
+            wraps, and the result is Int64; labels that are floats or decimals are Float64.
 
             An interval without `Bootstrap` needs the derivative of the function. `col` then gives
             an array that knows its derivatives, with methods named as in Polars: `+ - * / **`,
@@ -204,12 +207,14 @@ def _found(metric: IntoMetric) -> Metric:
         return _of_definition(None, metric)
     if metric in _REGISTRY:
         return _REGISTRY[metric]
-    # Loaded for calls alone.
+    # Loaded for calls alone, and for the error.
+    from polars_mcc._metrics import names_elsewhere  # noqa: PLC0415
     from polars_mcc._metrics.metric_calls import CALLS, of_call  # noqa: PLC0415
 
     found = of_call(metric)
     if found is None:
-        hint, known = did_you_mean(metric, _REGISTRY), ", ".join(map(repr, _REGISTRY))
+        hint = names_elsewhere.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY)
+        known = ", ".join(map(repr, _REGISTRY))
         calls = "; ".join(example for _, example in CALLS.values())
         msg = f"no metric '{metric}'{hint} The metrics are {known}; and calls, as in {calls}."
         raise ValueError(msg)

@@ -48,8 +48,11 @@ def classes(
           negatives / rows with another gold label; `f1` = 2 hits / (support + predicted); `mcc`,
           the binary MCC of this label against all others (Matthews 1975); `informedness` =
           recall + specificity - 1; `markedness` = precision + NPV - 1 (Powers 2011,
-          arXiv 2010.16061); all Float64. `zero_division` of the log replaces each 0/0, but
-          recall without gold rows of the label, and specificity without other gold rows, are null;
+          arXiv 2010.16061); `npv` = true negatives / rows with another prediction; `fpr` =
+          1 - specificity; `fnr` = 1 - recall; `jaccard` = hits / (support + predicted - hits)
+          (Jaccard 1912); all Float64. `zero_division` of the log replaces each 0/0, but recall and
+          `fnr` without gold rows of the label, and specificity and `fpr` without other gold rows,
+          are null;
         - with `ci`, after each of these scores, its interval and standard error: `recall_low`,
           `recall_high`, `recall_se` (Float64);
         - `n_clusters` (Int64), if the log has clusters and `ci` is given; `n` and `n_null`: the
@@ -133,7 +136,7 @@ def _scored_pairs(log: SlicedLog, counted: pl.LazyFrame) -> pl.LazyFrame:
 def _scored(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
     """Score each class. A rate of gold rows is null without them."""
     support, n = pl.col("support"), pl.col("n")
+    of_gold, of_rest = pl.col("recall", "fnr"), pl.col("specificity", "fpr")
     return class_scores(log, classes).with_columns(
-        recall=pl.when(support > 0).then("recall"),
-        specificity=pl.when(support < n).then("specificity"),
+        pl.when(support > 0).then(of_gold), pl.when(support < n).then(of_rest)
     )

@@ -65,10 +65,20 @@ from scipy import stats
 import polars_mcc
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "rates of one class": ("tpr", "ppv", "tnr", "npv", "f1", "fnr"),
-    "means over rows": ("accuracy", "f1_weighted", "precision_weighted", "mcc_micro"),
-    "sums of rates": ("informedness", "markedness", "balanced_accuracy"),
-    "means over classes": ("recall_macro", "precision_macro", "f1_macro", "mcc_macro"),
+    "rates of one class": ("tpr", "ppv", "tnr", "npv", "f1", "fnr", "jaccard", "fowlkes_mallows"),
+    "means over rows": (
+        *("accuracy", "f1_weighted", "precision_weighted", "mcc_micro", "error_rate"),
+        *("jaccard_micro", "jaccard_weighted", "specificity_micro", "specificity_weighted"),
+        *("npv_weighted", "fpr_micro", "fpr_weighted", "fnr_weighted"),
+    ),
+    "sums of rates": (
+        *("informedness", "markedness", "balanced_accuracy"),
+        *("informedness_macro", "markedness_macro"),
+    ),
+    "means over classes": (
+        *("recall_macro", "precision_macro", "f1_macro", "mcc_macro", "jaccard_macro"),
+        *("specificity_macro", "npv_macro", "fpr_macro", "fnr_macro", "g_mean"),
+    ),
     "R_K": ("mcc", "mcc_normalized", "phi"),
     "kappa": ("kappa",),
     "own": ("own_rate", "own_squares"),
@@ -362,6 +372,7 @@ def rejected(p: pl.Series) -> dict[str, float]:
 COMPARED = (
     *("tpr", "ppv", "f1", "accuracy", "f1_weighted", "informedness", "markedness", "kappa", "mcc"),
     *("balanced_accuracy", "recall_macro", "precision_macro", "f1_macro", "mcc_macro", "mcc_micro"),
+    *("jaccard", "fowlkes_mallows", "jaccard_macro", "npv_macro", "informedness_macro", "g_mean"),
     "own_rate",
     "own_squares",
 )

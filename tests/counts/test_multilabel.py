@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 
 import numpy as np
@@ -51,13 +52,38 @@ def by_definition(rows: list[tuple]) -> dict[str, float]:
     classes = range(gold.shape[1])
     # scikit-learn takes one column for a binary label, so there is one more, which is not scored.
     padded = [np.hstack([side, np.zeros((len(rows), 1), dtype=int)]) for side in (gold, pred)]
-    for name in ("precision", "recall", "f1"):
+    for name in ("precision", "recall", "f1", "jaccard"):
         for average in ("macro", "micro", "weighted"):
             score = getattr(sk, f"{name}_score")
             options = {"labels": classes, "average": average, "zero_division": 0}
             found[f"{name}_{average}"] = score(*padded, **options)
     tables = sk.multilabel_confusion_matrix(*padded)[:-1]  # [[tn, fp], [fn, tp]] of each label
     sides = [tuple(map(int, (m[1, 1], m[0, 1], m[1, 0], m[0, 0]))) for m in tables]
+    weights = [tp + fn for tp, _, fn, _ in sides]
+    informed, marked, recalls = [], [], []
+    rates: dict[str, list[float]] = {"specificity": [], "npv": [], "fpr": [], "fnr": []}
+    for tp, fp, fn, tn in sides:
+        tpr, tnr = (oracles._over(*both) for both in ((tp, tp + fn), (tn, tn + fp)))
+        ppv, npv = (oracles._over(*both) for both in ((tp, tp + fp), (tn, tn + fn)))
+        informed.append(0 if None in (tpr, tnr) else tpr + tnr - 1)
+        marked.append(0 if None in (ppv, npv) else ppv + npv - 1)
+        recalls.append(float(tpr or 0))
+        for name, rate in (("specificity", tnr), ("npv", npv)):
+            rates[name].append(rate or 0)
+        for name, rate in (("fpr", tnr), ("fnr", tpr)):
+            rates[name].append(1 - (rate or 0))
+    tp, fp, fn, tn = map(sum, zip(*sides, strict=True))
+    micro = {"specificity": (tn, fp), "npv": (tn, fn), "fpr": (fp, tn), "fnr": (fn, tp)}
+    for name, values in rates.items():
+        at_0 = float(name in {"fpr", "fnr"})
+        part, rest = micro[name]
+        found[f"{name}_macro"] = float(sum(values) / len(sides))
+        found[f"{name}_micro"] = part / (part + rest) if part + rest else at_0
+        weighted = sum(map(operator.mul, values, weights))
+        found[f"{name}_weighted"] = float(weighted / sum(weights)) if sum(weights) else at_0
+    found["informedness_macro"] = float(sum(informed) / len(sides))
+    found["markedness_macro"] = float(sum(marked) / len(sides))
+    found["g_mean"] = math.prod(recalls) ** (1 / len(recalls))
     phis = [oracles._phi(*side) or 0.0 for side in sides]
     found["mcc_macro"], found["mcc_min_class"] = sum(phis) / len(phis), min(phis)
     found["mcc_micro"] = oracles._phi(*map(sum, zip(*sides, strict=True))) or 0.0
@@ -86,7 +112,9 @@ def test_the_family_of_each_slice(rows, run):
         of_slice = [other for other in rows if other[0] == row["key"]]
         assert (row["n"], row["n_null"]) == (len(of_slice), 0)
         if not any(gold or pred for _, gold, pred in of_slice):
-            assert {row[name] for name in OF_LISTS} == {0.0, 0.5}, "without labels: 0/0"
+            errors = {name for name in OF_LISTS if name.startswith(("fpr", "fnr"))}
+            assert {row[name] for name in errors} == {1.0}, "without labels: 0/0"
+            assert {row[name] for name in {*OF_LISTS} - errors} == {0.0, 0.5}
             continue
         expected = by_definition(of_slice)
         assert expected.keys() == set(OF_LISTS)

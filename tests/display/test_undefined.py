@@ -131,9 +131,9 @@ def test_a_rate_of_what_is_never_predicted_has_a_cross(metric, at_0):
 
 
 def test_a_rate_of_0_is_no_collapse():
-    """At an end of its range, a score has an interval and no standard error."""
+    """At an end of its range, a score has an interval (but for `g_mean`) and no standard error."""
     wrong = pl.DataFrame({"key": ["a"] * 6, "gold": [0, 1] * 3, "pred": [1, 0] * 3})
-    for metric in ("precision", "f1", "accuracy", "mcc"):
+    for metric in ("precision", "f1", "accuracy", "mcc", "g_mean", "jaccard_macro"):
         answer = wrong.mcc(positive=1).by("key", metrics=metric, ci=0.95, method="score")
         [row] = drawn(plot.slices(answer, metric=metric))
         assert (row["score"], row["zero"]) == (-1.0 if metric == "mcc" else 0.0, None)

@@ -229,9 +229,9 @@ def test_metrics_of_one_name(metrics, message):
 
 
 def test_an_expression_that_names_a_metric_says_how_to_ask_for_it():
-    message = "no column 'npv' for a metric; for the metric of this name, pass 'npv'; use columns"
+    message = "no column 'fdr' for a metric; for the metric of this name, pass 'fdr'; use columns"
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match=re.escape(message)):
-        LOG.mcc(positive="u").by(metrics=pl.col("npv").min())
+        LOG.mcc(positive="u").by(metrics=pl.col("fdr").min())
 
 
 @pytest.mark.parametrize("name", ["npv", "n"])

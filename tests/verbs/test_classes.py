@@ -43,6 +43,12 @@ def test_classes_against_scikit_learn(rows, run):
             assert row["specificity"] == specificity
             informedness = tp / (tp + fn) - fp / (fp + tn) if tp + fn > 0 and has_rest else 0
             assert row["informedness"] == pytest.approx(informedness, abs=1e-15)
+            rates = {"npv": (tn, fn), "fpr": (fp, tn), "fnr": (fn, tp), "jaccard": (tp, fp + fn)}
+            at_0 = {"npv": 0.0, "fpr": None, "fnr": None}
+            for name, (part, others) in rates.items():
+                is_known = part + others > 0
+                rate = pytest.approx(part / (part + others), rel=1e-15) if is_known else at_0[name]
+                assert row[name] == rate, name
             has_both = 0 < tp + fp < len(gold)
             markedness = tp / (tp + fp) - fn / (fn + tn) if has_both else 0
             assert row["markedness"] == pytest.approx(markedness, abs=1e-15)
@@ -99,7 +105,15 @@ def test_standard_errors_of_rates_are_those_of_proportions(hits, missed, wrong, 
     pairs = {"gold": "aabb", "pred": "abab", "n": [hits, missed, wrong, rest]}
     log = pl.DataFrame({name: [*values] for name, values in pairs.items()})
     found = log.mcc(weight="n").classes(ci=0.95).filter(label="a").row(0, named=True)
-    rates = {"recall": (hits, missed), "precision": (hits, wrong), "specificity": (rest, wrong)}
+    rates = {
+        "recall": (hits, missed),
+        "precision": (hits, wrong),
+        "specificity": (rest, wrong),
+        "npv": (rest, missed),
+        "fpr": (wrong, rest),
+        "fnr": (missed, hits),
+        "jaccard": (hits, missed + wrong),
+    }
     for name, (x, y) in rates.items():
         se = math.sqrt(Fraction(x * y, (x + y) ** 3))
         # At an end of its range, a rate has no standard error.

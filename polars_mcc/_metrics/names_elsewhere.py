@@ -1,0 +1,71 @@
+"""Names that other libraries and fields use for metrics → what to ask for here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_NAMES: Mapping[str, str] = {
+    "'accuracy'": "acc overall_accuracy",
+    "'accuracy', with one label a row": "subset_accuracy exact_match exact_match_ratio",
+    "'error_rate'": (
+        "error errors err misclassification misclassification_rate classification_error "
+        "zero_one_loss"
+    ),
+    "'error_rate', with one label a row": "hamming_loss hamming hamming_distance",
+    "'balanced_accuracy'": "bacc bal_acc bal_accuracy uar unweighted_average_recall",
+    "'recall'": "sensitivity sens hit_rate true_positive_rate detection_rate pod",
+    "'specificity'": "spec selectivity true_negative_rate",
+    "'precision'": "positive_predictive_value",
+    "'npv'": "negative_predictive_value",
+    "'fpr'": "false_positive_rate fall_out fallout pofd type_1_error",
+    "'fnr'": "false_negative_rate miss_rate type_2_error",
+    "'fdr'": "false_discovery_rate false_alarm_ratio",
+    "'for'": "false_omission_rate",
+    "'f1'": "f f_measure f_score f_meas fscore dice dsc sorensen_dice",
+    "'f1_macro'": "macro_f1",
+    "'f1_micro'": "micro_f1",
+    "'f1_weighted'": "weighted_f1",
+    "'f_beta(2)', with any number in place of 2": "f2 f0.5 f05 f_2 f_0.5 fbeta f_beta",
+    "'jaccard'": (
+        "csi critical_success_index ts threat_score iou intersection_over_union jaccard_index "
+        "tanimoto"
+    ),
+    "'jaccard_macro'": "miou mean_iou",
+    "'fowlkes_mallows'": "fm fmi fm_index fowlkes_mallows_index g_measure",
+    "'g_mean'": "gmean geometric_mean",
+    "'informedness'": (
+        "youden youden_j youdens_j youden_index j_index bookmaker_informedness "
+        "peirce_skill true_skill_statistic tss"
+    ),
+    "'markedness'": "delta_p",
+    "'prevalence'": "base_rate",
+    "'mcc'": "matthews matthews_corrcoef r_k",
+    "'phi'": "phi_coefficient",
+    "'kappa'": "kap cohen cohen_kappa cohens_kappa heidke_skill hss",
+    "'roc_auc'": "auc auroc auc_roc aucroc roc c_index c_statistic",
+    "'average_precision'": "ap auprc pr_auc prauc auc_pr",
+    "'log_loss'": "logloss mn_log_loss cross_entropy binary_cross_entropy nll",
+    "'ece'": "expected_calibration_error",
+    "'mutual_info'": "mi mutual_information",
+    "the gap of 'selection_rate' between slices": (
+        "demographic_parity demographic_parity_difference statistical_parity parity"
+    ),
+    "the ratio of 'selection_rate' between slices": (
+        "demographic_parity_ratio disparate_impact adverse_impact adverse_impact_ratio"
+    ),
+    "the gap of 'tpr' between slices": "equal_opportunity equal_opportunity_difference",
+    "the larger of the gaps of 'tpr' and 'fpr' between slices": (
+        "equalized_odds equalised_odds equalized_odds_difference"
+    ),
+}
+ELSEWHERE: Mapping[str, str] = {
+    name: ours for ours, names in _NAMES.items() for name in names.split()
+}
+"""What stands for a name that is used elsewhere, in words."""
+
+
+def known_elsewhere(name: str) -> str:
+    """The end of a clause about an unknown name: what it is called here; "" if nobody knows it."""
+    plain = name.lower().replace("-", "_").replace(" ", "_")
+    ours = ELSEWHERE.get(plain) or ELSEWHERE.get(plain.removesuffix("_score"))
+    return f"; here it is {ours}." if ours else ""
