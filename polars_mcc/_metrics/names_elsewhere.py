@@ -39,6 +39,7 @@ _NAMES: Mapping[str, str] = {
     ),
     "'markedness'": "delta_p",
     "'prevalence'": "base_rate",
+    "'selection_rate'": "positive_rate acceptance_rate predicted_positive_rate",
     "'mcc'": "matthews matthews_corrcoef r_k",
     "'phi'": "phi_coefficient",
     "'kappa'": "kap cohen cohen_kappa cohens_kappa heidke_skill hss",

@@ -24,7 +24,13 @@ Z = NormalDist().inv_cdf(0.975)
 FAMILY = polars_mcc.metrics().filter(pl.col("from") != "scores")
 NAMES = FAMILY["metric"].to_list()
 SURE = FAMILY.filter(no_interval="")["metric"].to_list()
-ONE_VALUE = ["mcc_max", "mcc_min", "prevalence", "phi_max"]  # they do not depend on hits
+ONE_VALUE = [
+    "mcc_max",
+    "mcc_min",
+    "prevalence",
+    "selection_rate",
+    "phi_max",
+]  # they do not depend on hits
 
 RANGES = {
     row["metric"]: (0 if row["range"] == "[0, 1]" else -1, 1, "")
@@ -131,6 +137,7 @@ def proportions(table: oracles.Table, label: int) -> dict[str, tuple[int, int]]:
         "fpr": (fp, tn + fp),
         "for": (fn, tn + fn),
         "prevalence": (tp + fn, n),
+        "selection_rate": (tp + fp, n),
     }
 
 

@@ -482,6 +482,25 @@ def test_expressions_compute_with_labels_of_any_dtype(verb, metric, dtype):
     assert found == pytest.approx([float(want)] * len(found), rel=1e-12)
 
 
+@pytest.mark.parametrize("kind", [pl.Boolean, pl.Int8, pl.String])
+def test_a_selection_rate_of_all_predictions_has_the_predictions_as_gold(kind):
+    i = pl.int_range(500)
+    said = pl.when(i % 11 > 0).then(i * i % 7 < 3)
+    log = pl.select(key=i % 3, gold=pl.when(i % 5 > 0).then(i % 2 == 0), pred=said)
+    log = log.with_columns(pl.col("gold", "pred").cast(pl.Int8).cast(kind))
+    positive = pl.select(pl.lit(1).cast(kind)).item()
+    expected = log.group_by("key").agg(
+        n=pl.col("pred").count(),
+        selection_rate=pl.col("pred").eq(positive).mean(),
+        n_null=pl.col("pred").null_count(),
+    )
+    found = log.mcc(gold="pred", positive=positive).by("key", metrics="selection_rate")
+    assert_frame_equal(found, expected.sort("key"), check_dtypes=False, rel_tol=1e-15)
+    scored = log.drop_nulls().group_by("key").agg(rate=pl.col("pred").eq(positive).mean())
+    labelled = log.mcc(positive=positive).by("key", metrics="selection_rate")
+    assert labelled["selection_rate"].to_list() == scored.sort("key")["rate"].to_list()
+
+
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt8, pl.Int64, pl.UInt64])
 def test_a_result_of_integer_labels_is_an_integer_and_never_wraps(dtype):
     log = pl.DataFrame({"gold": [100, 100, 3], "pred": [100, 3, 100]}).cast(dtype).mcc
