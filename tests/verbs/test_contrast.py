@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from statistics import NormalDist
 
@@ -196,6 +197,30 @@ def test_a_ratio_to_or_from_a_score_of_0_is_0_or_infinite(run):
         assert 0 < worst["ratio_high"] < 1, to
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "tpr", "ppv", "fnr"])
+def test_a_ratio_of_rates_to_the_total_follows_from_the_ratio_to_the_rest(log, metric):
+    """The total rate is a mean of both rates, with the shares of the rows that are counted."""
+    described = log.mcc(positive="a")
+    rest, total, plain = (
+        described.contrast("country", to=to, metric=metric, ratio=ratio)
+        for to, ratio in (("rest", True), ("total", True), ("total", False))
+    )
+    is_counted = {"tpr": "gold", "fnr": "gold", "ppv": "pred"}.get(metric)
+    rows = log if is_counted is None else log.filter(pl.col(is_counted) == "a")
+    assert total["p_value"].to_list() == rest["p_value"].to_list()
+    for of_rest, found, other in zip(
+        *map(pl.DataFrame.to_dicts, (rest, total, plain)), strict=True
+    ):
+        share = rows.select(of(log, "country", found["country"]).mean()).item()
+        assert found["ratio"] == pytest.approx(other[metric] / other[f"{metric}_to"], rel=1e-12)
+        for end in ("ratio", "ratio_low", "ratio_high"):
+            expected = of_rest[end] / (share * of_rest[end] + 1 - share)
+            assert found[end] == pytest.approx(expected, rel=1e-9)
+    whole = log.with_columns(key=1).mcc(positive="a")
+    of_all = whole.contrast("key", to="total", metric=metric, ratio=True)
+    assert of_all.select("ratio", "ratio_low", "ratio_high", "p_value").row(0) == (1, 1, 1, 1)
+
+
 @pytest.mark.parametrize("to", ["rest", "total"])
 def test_a_ratio_beside_an_mcc_of_0(to):
     """The reference is at chance exactly, and its interval has negative numbers."""
@@ -216,12 +241,13 @@ def test_a_ratio_beside_an_mcc_of_0(to):
     assert (of_x["ratio_low"] >= 1) == (of_x["p_value"] < 0.05)
 
 
-@pytest.mark.parametrize(
-    ("slice_", "other"),
-    [((0.05, 50), (0.9, 50)), ((0.3, 30), (0.05, 60)), ((0.02, 100), (0.1, 50))],
-)
-def test_the_interval_of_a_ratio_holds_near_0(slice_, other):
-    """Rates of which 4 to 13 % of the samples are 0."""
+FEW = [(0.005, 20), (0.01, 50), (0.01, 200), (0.03, 20), (0.03, 50), (0.05, 50), (0.1, 20)]
+MORE = [*FEW, (0.1, 50), (0.3, 30), (0.9, 50), (0.9, 500)]
+"""Rates, and rows."""
+
+
+def held(slice_: tuple[float, int], other: tuple[float, int], to: str) -> pl.DataFrame:
+    """Whether the interval held in samples of two slices, and whether one score was 0."""
     rng, samples = np.random.default_rng(5), 3000
     frames = [
         pl.DataFrame({"sample": range(samples), "key": key, "gold": 1, "pred": pred, "n": count})
@@ -230,13 +256,36 @@ def test_the_interval_of_a_ratio_holds_near_0(slice_, other):
         for pred, count in ((1, hits), (0, n - hits))
     ]
     log = pl.concat(frames).filter(pl.col("n") > 0).mcc(weight="n")
-    found = log.contrast("key", within="sample", to="each", metric="accuracy", ratio=True)
-    truth = slice_[0] / other[0]
-    held = found.select(pl.lit(truth).is_between("ratio_low", "ratio_high")).to_series()
-    is_0 = pl.Series(found.select((pl.col("accuracy") == 0) != (pl.col("accuracy_to") == 0)))
-    assert held.filter(is_0.to_list()).null_count() == 0
-    assert is_0.mean() > 0.02
-    assert held.mean() > 0.93
+    found = log.contrast("key", within="sample", to=to, metric="accuracy", ratio=True)
+    (rate, n), (rate_to, n_to) = slice_, other
+    reference = (rate * n + rate_to * n_to) / (n + n_to) if to == "total" else rate_to
+    return found.filter(key="a").select(
+        held=pl.lit(rate / reference).is_between("ratio_low", "ratio_high"),
+        is_one_0=(pl.col("accuracy") == 0) != (pl.col("accuracy_to") == 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("slice_", "other"),
+    [((0.05, 50), (0.9, 50)), ((0.3, 30), (0.05, 60)), ((0.02, 100), (0.1, 50))],
+)
+def test_the_interval_of_a_ratio_holds_near_0(slice_, other):
+    """Rates of which 4 to 13 % of the samples are 0."""
+    found = held(slice_, other, "each")
+    of_0 = found.filter("is_one_0")
+    assert of_0.height > 60
+    assert of_0["held"].null_count() == 0
+    assert found["held"].mean() > 0.93
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_ratio_holds_as_often_as_the_docstring_says():
+    for slice_, other in itertools.product(MORE, MORE):
+        share = held(slice_, other, "each")["held"].mean()
+        has_two = min(math.prod(slice_), math.prod(other)) >= 2
+        assert share > (0.93 if has_two else 0.88), (slice_, other, share)
+        share = held(slice_, other, "total")["held"].mean()
+        assert share > (0.93 if has_two else 0.88), (slice_, other, share)
 
 
 @pytest.mark.filterwarnings("ignore")
