@@ -95,6 +95,10 @@ def contrasts(
     compared = change.beside(both, "own_b", "own_a")
     if ratio and word == "total":
         compared = _as_ratio(compared)
+        if metric.is_share and not metric.is_count:
+            slices = np.arange(number)
+            sides = scores.gather(slices + number), scores.gather(slices), scores.gather(a)
+            compared = _share_of_total(compared, *sides, asked.ci)
     return with_adjusted(compared, correction)
 
 
@@ -251,3 +255,25 @@ def _as_ratio(to_total: pl.DataFrame) -> pl.DataFrame:
     ends["_low"] = pl.when(own_a == 0).then(ends["_low"].clip(0, 1)).otherwise(ends["_low"])
     ratios = {f"ratio{end}": known.then(value) for end, value in ends.items()}
     return to_total.with_columns(**ratios, p_value=known.then("p_value"))
+
+
+def _share_of_total(
+    to_total: pl.DataFrame, rest: Side, own: Side, total: Side, ci: float
+) -> pl.DataFrame:
+    """The ratios of proportions to the total, from the ratio ρ to the rest and its limits.
+
+    The total is w·slice + (1 - w)·rest, so the ratio is 1 / (w + (1 - w) / ρ). It has the p-value
+    of ρ. A slice of all rows has no rest.
+    """
+    change, ratios = _ratio(rest, own, ci)
+    with np.errstate(all="ignore"):
+        share = (total.score - rest.score) / (own.score - rest.score)
+        of_rows = floats(to_total["n"]) / floats(to_total[f"n{TO}"])
+        w = np.clip(np.where(own.score == rest.score, of_rows, share), 0, 1)
+        known = {x.name: 1 / (w + (1 - w) / floats(x)) for x in ratios}
+    columns = of_arrays(**known, p_value=change.p_value)
+    has_rest = pl.Series(~np.isnan(rest.score))
+    return to_total.with_columns(
+        pl.when(has_rest).then(column).otherwise(column.name).alias(column.name)
+        for column in columns
+    )

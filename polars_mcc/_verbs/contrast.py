@@ -95,9 +95,11 @@ def contrast(
         logarithms. If one score is 0, the ratio is 0 or infinite, as one limit is; the other limit
         follows Donner and Zou (2012), and the p-value is that of the difference. A ratio is null if
         both scores are 0 or one is negative. Simulated for rates near 0, the 95 % interval held in
-        94 % of samples where at least two rows of each side are expected to count in the rate, and
-        in 89 % below that. With "total" it divides the interval of the difference by the total, as
-        if the total were known exactly, and held in 89 %.
+        93 % of samples or more where at least two rows of each side are expected to count in the
+        rate, and in 88 % or more below that. With "total", the ratio of a proportion of rows, such
+        as "accuracy" or "tpr", has the interval and the p-value that follow from its ratio to the
+        rest. Of other metrics the interval of the difference is divided by the total, as if the
+        total were known exactly.
         With "best", the row with the lowest `diff` is the gap between the best and the worst slice.
         The interval ignores that these two were picked as best and worst: with many slices it shows
         a gap even if there is none.
