@@ -16,7 +16,7 @@ from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import Side
 from polars_mcc._comparisons.evidence import LEVEL
 from polars_mcc._comparisons.gap_and_spread import Compared, Gap, gap_of, scale_of
-from polars_mcc._counts.class_counts import is_scored
+from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
 from polars_mcc._intervals.count_arrays import floats
 from polars_mcc._intervals.interval_options import IntervalOptions
@@ -29,6 +29,7 @@ ENDS = ("lowest", "highest")
 COLUMNS = {
     "metric": pl.String(),
     "n_slices": pl.Int64(),
+    "n": pl.Int64(),
     **{
         f"{end}{what}": dtype
         for end in ENDS
@@ -36,7 +37,7 @@ COLUMNS = {
     },
     **dict.fromkeys(Gap._fields, pl.Float64()),
 }
-"""The columns of the answer between the keys and `p_adjusted`."""
+"""The columns of a gap. Float weights have a float `n`."""
 
 
 def gaps(
@@ -56,21 +57,24 @@ def gaps(
     if log.sets is not None:  # A set without keys of its own has one slice.
         of_keys = [name for name, keys in log.sets.items() if {*keys} & {*own}]
         pairs = pairs.filter(pl.col(SET).cast(pl.String).is_in(of_keys))
-    rows = pl.col("n").filter(is_scored(log)).sum()
+    rows = log.numbers.total(pl.col("n").filter(is_scored(log)))
     large = log.per_slice(pairs.lazy(), rows=rows).filter(pl.col("rows") >= min_n).collect()
     kept = pairs.join(large, on=log.slice, how="semi", nulls_equal=True)
     scores = estimate(log, kept, replace(asked, ci=LEVEL), within=whole.slice).scores
-    groups = pairs.select(whole.slice).unique() if whole.slice else pl.DataFrame(height=1)
-    numbered = groups.with_row_index(_GROUP).lazy()
+    unscored = {name: log.numbers.as_count(number) for name, number in unscored_sums(log).items()}
+    groups = whole.per_slice(pairs.lazy(), **unscored).collect()
+    numbered = groups.select(*whole.slice).with_row_index(_GROUP).lazy()
     slices = whole.beside(scores.lazy(), numbered).sort(_GROUP, maintain_order=True).collect()
     texts = {key: as_text(pl.col(KEY + key), log.key_dtypes[key]) for key in own}
     names = slices.select(slice_name(texts, pl.col(SET).cast(pl.String) if log.sets else None))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
     answers = [
-        groups.hstack(_of_metric(slices, names.to_series(), segments, metric, asked.ci))
+        _of_metric(slices, names.to_series(), segments, metric, asked.ci).hstack(groups)
         for metric in asked.metrics
     ]
-    return with_adjusted(pl.concat(answers), correction)
+    return with_adjusted(pl.concat(answers), correction).select(
+        *whole.slice, *COLUMNS, "p_adjusted", *log.unscored
+    )
 
 
 def _of_metric(
@@ -88,7 +92,8 @@ def _of_metric(
     for start, length in zip(segments.starts, segments.lengths, strict=True):
         places = start + np.flatnonzero(is_known[start : start + length])
         group = Compared(score[places], below[places], above[places])
-        answer: dict[str, Any] = {"metric": metric.name, "n_slices": len(places)}
+        size = slices["n"].gather(places).sum()
+        answer: dict[str, Any] = {"metric": metric.name, "n_slices": len(places), "n": size}
         if len(places):
             ends = (places[group.score.argmin()], places[group.score.argmax()])
             for end, place in zip(ENDS, ends, strict=True):
@@ -96,4 +101,4 @@ def _of_metric(
         gap = gap_of(group, scale, ci)._asdict()
         answer |= {name: None if math.isnan(value) else value for name, value in gap.items()}
         answers.append(answer)
-    return pl.DataFrame(answers, COLUMNS)
+    return pl.DataFrame(answers, COLUMNS | {"n": slices.schema["n"]})

@@ -21,8 +21,9 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetrics
 
 COLUMNS = (
-    *("metric", "n_slices", "lowest", "lowest_value", "highest", "highest_value"),
+    *("metric", "n_slices", "n", "lowest", "lowest_value", "highest", "highest_value"),
     *("diff", "diff_low", "diff_high", "ratio", "spread", *options_of_differences.P_VALUES),
+    "n_null",
 )
 
 
@@ -61,7 +62,7 @@ def gaps(
         - `metric` (String), in the order given;
         - `n_slices` (Int64): the slices that are compared. A slice of fewer than `min_n` rows is
           not, nor one whose score has no interval in `contrast`, such as a "tpr" without positive
-          rows;
+          rows; `n` (Int64; Float64 for float weights): their rows;
         - `lowest`, `highest` (String): the slices with the lowest and the highest score, in words;
           `lowest_value`, `highest_value` (Float64): their scores;
         - `diff` (Float64): the gap, which is `highest_value` minus `lowest_value`, with `diff_low`,
@@ -71,7 +72,8 @@ def gaps(
           is negative;
         - `spread` (Float64): the standard deviation of the true scores between slices; null below
           three slices;
-        - `p_value`, that all slices are equal, and `p_adjusted`, after correction (Float64).
+        - `p_value`, that all slices are equal, and `p_adjusted`, after correction (Float64);
+        - `n_null`: the rows not scored, of all slices.
 
         Let each score be a proportion v of m rows, as in its interval, and v̄ = Σ m·v / Σ m. The
         test is Pearson's X² = Σ m (v - v̄)² / (v̄ (1 - v̄)): its variances are at the rate of all
@@ -88,8 +90,8 @@ def gaps(
 
     Raises:
         ValueError: There are no keys, or windows; a key is also in `within`; an option has an
-            unknown value; a metric has no interval; some metrics are of labels and some of scores;
-            the log has clusters, whose rows may be in several slices.
+            unknown value; a metric has no interval, or is a count, such as "tp"; some metrics are
+            of labels and some of scores; the log has clusters, whose rows may be in several slices.
 
     The errors of `by` are raised too.
 
@@ -107,6 +109,14 @@ def gaps(
         >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="logistic")
         >>> found = log.gaps("ink_band", metrics="accuracy")
         >>> found.select("lowest", "highest", "diff", "diff_low", "diff_high", "p_value")
+        shape: (1, 6)
+        ┌──────────────────┬──────────────────┬──────────┬──────────┬───────────┬──────────┐
+        │ lowest           ┆ highest          ┆ diff     ┆ diff_low ┆ diff_high ┆ p_value  │
+        │ ---              ┆ ---              ┆ ---      ┆ ---      ┆ ---       ┆ ---      │
+        │ str              ┆ str              ┆ f64      ┆ f64      ┆ f64       ┆ f64      │
+        ╞══════════════════╪══════════════════╪══════════╪══════════╪═══════════╪══════════╡
+        │ ink_band = light ┆ ink_band = heavy ┆ 0.023625 ┆ 0.0      ┆ 0.057178  ┆ 0.123649 │
+        └──────────────────┴──────────────────┴──────────┴──────────┴───────────┴──────────┘
 
     Command line:
         polars-mcc gaps logs/ --by sex --metric tpr --metric fpr --positive yes --within country
@@ -115,6 +125,9 @@ def gaps(
     check_at_least("min_n", min_n, 1)
     asked = registry.find_metrics(metrics)
     registry.check_sure(asked)
+    if counts := [metric.name for metric in asked if metric.is_count]:
+        msg = f"metric '{counts[0]}' counts rows, and large slices have more: use a rate, as 'tpr'"
+        raise ValueError(msg)
     inside, _, of_whole = options_of_differences.keys_and_within(
         log, "gaps", keys, within, sets=True
     )
