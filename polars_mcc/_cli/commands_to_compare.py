@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
@@ -101,8 +103,8 @@ def gaps(
             "holm" or "bonferroni", as in `compare`.
     """
     log = sliced.read(logs, within=within)
-    options = {"metrics": metrics, "min_n": min_n, "ci": ci, "correction": correction}
-    run_verb(PredictionLog.gaps, log, output, **log.columns, **options)
+    options: dict[str, Any] = {"min_n": min_n, "ci": ci, "correction": correction}
+    run_verb(PredictionLog.gaps, log, output, metrics=metrics, **log.columns, **options)
 
 
 @command

@@ -25,6 +25,8 @@ from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Segments
 
 _GROUP = "of:group"  # no metric has this name
+LEAST_ROWS = 0.5
+"""A score of fewer effective rows is not compared: it may be nearly anything of its range."""
 ENDS = ("lowest", "highest")
 COLUMNS = {
     "metric": pl.String(),
@@ -87,7 +89,7 @@ def _of_metric(
     # At an end of the range, one limit is the score.
     rows = np.fmin(below, above)
     below, above = (np.where(np.isnan(side), rows, side) for side in (below, above))
-    is_known = ~np.isnan(rows) & ~np.isnan(low) & ~np.isnan(high)
+    is_known = (rows > LEAST_ROWS) & ~np.isnan(low) & ~np.isnan(high)
     answers = []
     for start, length in zip(segments.starts, segments.lengths, strict=True):
         places = start + np.flatnonzero(is_known[start : start + length])

@@ -62,7 +62,8 @@ def gaps(
         - `metric` (String), in the order given;
         - `n_slices` (Int64): the slices that are compared. A slice of fewer than `min_n` rows is
           not, nor one whose score has no interval in `contrast`, such as a "tpr" without positive
-          rows; `n` (Int64; Float64 for float weights): their rows;
+          rows, or whose interval is nearly all of its range;
+        - `n` (Int64; Float64 for float weights): the rows scored of these slices;
         - `lowest`, `highest` (String): the slices with the lowest and the highest score, in words;
           `lowest_value`, `highest_value` (Float64): their scores;
         - `diff` (Float64): the gap, which is `highest_value` minus `lowest_value`, with `diff_low`,
