@@ -66,7 +66,7 @@ def gaps(
     unscored = {name: log.numbers.as_count(number) for name, number in unscored_sums(log).items()}
     groups = whole.per_slice(pairs.lazy(), **unscored).collect()
     numbered = groups.select(*whole.slice).with_row_index(_GROUP).lazy()
-    slices = whole.beside(scores.lazy(), numbered).sort(_GROUP, maintain_order=True).collect()
+    slices = whole.beside(scores.lazy(), numbered).sort(_GROUP, *log.slice).collect()
     texts = {key: as_text(pl.col(KEY + key), log.key_dtypes[key]) for key in own}
     names = slices.select(slice_name(texts, pl.col(SET).cast(pl.String) if log.sets else None))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
