@@ -45,7 +45,7 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import FACT, Metric, defined, fact, most_rows
 from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._verbs.by import of_metrics
-from polars_mcc._verbs.check_gaps import Widest, judged_gaps, limits
+from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
 
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
 
