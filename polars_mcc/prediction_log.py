@@ -45,6 +45,7 @@ from polars_mcc._verbs.counts import counts as _counts
 from polars_mcc._verbs.curve import curve as _curve
 from polars_mcc._verbs.drift import drift as _drift
 from polars_mcc._verbs.engine_counts import engine_counts as _engine_counts
+from polars_mcc._verbs.gaps import gaps as _gaps
 from polars_mcc._verbs.score import score as _score
 from polars_mcc._verbs.worst import worst as _worst
 
@@ -187,6 +188,7 @@ class PredictionLog(Described[FrameT]):
     score = _as_method(_score)
     compare = _as_method(_compare)
     contrast = _as_method(_contrast)
+    gaps = _as_method(_gaps)
     worst = _as_method(_worst)
     drift = _as_method(_drift)
     curve = _as_method(_curve)

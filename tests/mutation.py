@@ -39,7 +39,7 @@ ROOMS = {
     " intervals/test_errors_of_scores.py",
     "_intervals": "intervals verbs/test_classes.py verbs/test_by.py",
     "_comparisons": "comparisons verbs/test_compare.py verbs/test_contrast.py verbs/test_drift.py"
-    " verbs/test_check.py",
+    " verbs/test_gaps.py verbs/test_check.py",
     "_worst": "worst verbs/test_worst.py report/test_verdict.py",
     "_store": "store/test_delta.py store/test_operations.py store/test_keep.py",
 }

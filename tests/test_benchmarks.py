@@ -21,6 +21,7 @@ from benchmarks import (
     collapsed_slices,
     few_differences,
     figures,
+    gaps_coverage,
     interval_coverage,
     measuring,
     partial_labels,
@@ -215,6 +216,13 @@ def test_labels_for_some_rows_print_tables(monkeypatch, capsys):
     partial_labels.main()
     tables = capsys.readouterr().out.split("\n\n")
     assert [len(table.strip().splitlines()) - 2 for table in tables] == [8, 12, 4, 4]
+
+
+def test_gaps_print_tables(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["gaps_coverage.py", "--samples", "30"])
+    monkeypatch.setattr(gaps_coverage, "SETTINGS", [("30", 0.1), ("30 to 3,000", 0.5)])
+    gaps_coverage.main()
+    assert_prints(capsys.readouterr().out, "gaps_coverage", "gaps_of_equal")
 
 
 def test_reweighted_labels_cover_and_labelled_rows_alone_do_not():

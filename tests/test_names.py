@@ -96,6 +96,8 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     "contrast, best": lambda asked: asked.weighed.contrast(asked.one, to="best", within=asked.two),
     "contrast, each": lambda asked: asked.log.contrast(*asked.keys, to="each", ratio=True),
     "contrast, one": lambda asked: asked.log.contrast(asked.one, to={asked.one: "y"}),
+    "gaps": lambda asked: asked.models.gaps(each(asked.one), within=asked.two),
+    "gaps, crossed": lambda asked: asked.weighed.gaps(*asked.keys, metrics=["f1", "accuracy"]),
     "worst": lambda asked: asked.log.worst(*asked.keys, min_n=5, verdicts=True),
     "worst, long": lambda asked: asked.models.worst(*asked.keys, min_n=5, long=True),
     "drift": lambda asked: asked.users.drift(

@@ -74,6 +74,7 @@ DEFERRED = {
     "sure cube": lambda lf: lf.mcc.by(cube("key", "w"), ci=0.95, long=True),
     "sure windows": lambda lf: lf.mcc.by(trailing("day", "7d", every="1d"), ci=0.95),
     "contrast": lambda lf: lf.mcc.contrast("key", metric="f1_macro"),
+    "gaps": lambda lf: lf.mcc.gaps(each("key", "other"), metrics=["mcc", "f1_macro"], within="w"),
     "contrast of total": lambda lf: lf.mcc.contrast("key", to="total", within="w"),
     "drift": lambda lf: lf.mcc.drift("key", before=pl.col("ms") < 2, after=pl.col("ms") > 1),
     "calibration": lambda lf: of_scores(lf).calibration("key", bins=2),
@@ -291,6 +292,7 @@ REFUSED = {
     "compare": ({}, ["key", "other"], lambda log: log.compare("key", baseline="other")),
     "drift": ({}, ["key", "ms"], lambda log: log.drift("key", before=EARLY, after=LATE)),
     "contrast": ({}, ["key"], lambda log: log.contrast("key")),
+    "gaps": ({}, ["key"], lambda log: log.gaps("key")),
     "worst": ({}, ["key"], lambda log: log.worst("key", min_n=1, verdicts=True)),
     "check": (
         {},

@@ -35,6 +35,9 @@ CASES = FEW | {
     "models of clusters": lambda f: PredictionLog(f, **MODELS).by("device", ci=0.9),
     "compare models of clusters": lambda f: PredictionLog(f, **MODELS).compare("device"),
     "contrast, best": lambda f: PredictionLog(f).contrast("country", to="best", within="device"),
+    "gaps": lambda f: PredictionLog(f).gaps(
+        "country", metrics=["mcc", "accuracy"], within="device"
+    ),
     "drift of clusters": lambda f: PredictionLog(f, cluster="user").drift(
         before=pl.col("early"), after=~pl.col("early")
     ),

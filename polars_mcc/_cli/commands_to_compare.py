@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from polars_mcc._base import defaults
+from typing import Any
+
+from polars_mcc._base import allowed_values, defaults
 from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
@@ -10,6 +12,7 @@ from polars_mcc._cli.shared_options import (
     LogAndColumns,
     LogAndKeys,
     LogPaths,
+    MetricNames,
     OutputOptions,
     ReferenceWords,
     word_or_slice,
@@ -71,6 +74,38 @@ def contrast(
     log = sliced.read(logs, within=within)
     options = {"to": word_or_slice("--to", to), **log.columns, **vars(differences)}
     run_verb(PredictionLog.contrast, log, output, ratio=ratio, **options)
+
+
+@command
+def gaps(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    metrics: MetricNames = [defaults.METRICS],
+    within: list[str] | None = None,
+    min_n: int = defaults.CHECKED_N,
+    ci: float = defaults.LEVEL,
+    correction: allowed_values.Correction = defaults.CORRECTION,
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Measure how far the lowest and the highest slice are apart, and whether it is chance.
+
+    For example:
+
+    `polars-mcc gaps logs/ --by sex --metric tpr --metric fpr --positive yes --within country`
+
+    Args:
+        metrics: One metric or several, all of labels or all of scores: names of `polars-mcc
+            metrics`. Repeat --metric for several.
+        within: Compare slices only within each value of these columns, such as countries within
+            each device. Repeat --within for several.
+        min_n: The least number of rows of a slice. Smaller slices are left out.
+        ci: The confidence level of the interval of the gap.
+        correction: The correction of p-values for the number of tests in the answer: "bh", "by",
+            "holm" or "bonferroni", as in `compare`.
+    """
+    log = sliced.read(logs, within=within)
+    options: dict[str, Any] = {"min_n": min_n, "ci": ci, "correction": correction}
+    run_verb(PredictionLog.gaps, log, output, metrics=metrics, **log.columns, **options)
 
 
 @command

@@ -57,6 +57,7 @@ def check(
     max: list[str] | None = None,  # noqa: A002 - likewise
     metric: str = defaults.METRIC,
     no_worse_than: str | None = None,
+    max_gap: list[str] | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
     correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
@@ -82,6 +83,9 @@ def check(
             metrics`.
         no_worse_than: A baseline, instead of --min and --max: the counts of another log, such as
             the log of last week, by the same keys (see `polars-mcc counts`).
+        max_gap: The widest gap between two slices, instead of the others: a number, for --metric,
+            or one number per metric, as `--max-gap fpr=0.05` (see `polars-mcc gaps`). With --ci, a
+            gap fails if its lower limit is wider. Repeat --max-gap for several.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
             judged.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
@@ -108,7 +112,8 @@ def check(
     def drawn(judged_slices: pl.DataFrame) -> str:
         if failed:
             return visible_lines(str(failed[0]))
-        return (_passed_in_words if output.format == "table" else terminal_table)(judged_slices)
+        in_words = output.format == "table" and max_gap is None
+        return (_passed_in_words if in_words else terminal_table)(judged_slices)
 
     run_verb(
         judged,
@@ -118,6 +123,7 @@ def check(
         min=thresholds_by_metric("--min", min),
         max=thresholds_by_metric("--max", max),
         metric=metric,
+        max_gap=thresholds_by_metric("--max-gap", max_gap),
         no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
         min_n=min_n,
         ci=ci,

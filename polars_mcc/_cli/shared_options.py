@@ -49,8 +49,8 @@ ByKeys = Annotated[
     list[str] | None,
     Parameter(
         help="The keys to group by: columns; bins; each, rollup, cube or sets of columns; trailing "
-        "windows of time, unless the command compares periods or thresholds. Several keys are "
-        "crossed. Without keys, all rows are one slice. Repeat --by for several.",
+        "windows of time, unless the command compares slices, periods or thresholds. Several keys "
+        "are crossed. Without keys, all rows are one slice. Repeat --by for several.",
         name="--by",
         **_shown_as("COLUMN"),
     ),

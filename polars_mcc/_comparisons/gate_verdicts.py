@@ -12,7 +12,7 @@ from polars_mcc._comparisons.required_scores import Rule
 
 FAILED, VERDICT, ADJUSTED = "failed", "verdict", "p_adjusted"
 NOT_SURE = "not significant"
-_VERDICTS = pl.Enum(["fails", NOT_SURE, "passes", "not judged"])
+VERDICTS = pl.Enum(["fails", NOT_SURE, "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
 
 
@@ -53,7 +53,7 @@ class Judging:
             for rule, fails_it in zip(self.rules, fails, strict=True)
         ).with_columns(
             pl.concat_str(failed, separator=", ", ignore_nulls=True).alias(FAILED),
-            verdict.cast(_VERDICTS).alias(VERDICT),
+            verdict.cast(VERDICTS).alias(VERDICT),
         )
 
     def _is_not_sure(self, rule: Rule) -> pl.Expr:

@@ -9,13 +9,14 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
+from polars_mcc._base.message_parts import Words, said
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, unscored_columns
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._keys.any_key import IntoKey, check_plain, keys_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import with_labels_for
 from polars_mcc._metrics.metric_type import Metric
@@ -72,11 +73,49 @@ def cut_log(
     **options: Any,  # noqa: ANN401 - those of `cut`
 ) -> tuple[SlicedLog, IntervalOptions]:
     """The log cut by keys, with labels if the metric needs them, and what the metric needs."""
-    [metric] = asked.metrics
-    sides = sides_of(log, metric.role, of_row=metric.of_row, baseline=baseline)
+    is_per_class = bool(log.roles.score_labels)
+    of_row, *others = {metric.of_row if is_per_class else None for metric in asked.metrics}
+    if others:
+        names = " and ".join(repr(metric.name) for metric in asked.metrics)
+        msg = f"{names} make one score of a score per class in their own ways: ask for each alone"
+        raise ValueError(msg)
+    sides = sides_of(log, registry.role_of(asked.metrics), of_row=of_row, baseline=baseline)
     sliced = cut(sides, keys, taken=taken, **options)
-    positive = registry.positive_class([metric], log.roles.positive, sliced.label_dtype)
-    return with_labels_for(sliced, [metric]), replace(asked, positive=positive)
+    positive = registry.positive_class(asked.metrics, log.roles.positive, sliced.label_dtype)
+    return with_labels_for(sliced, asked.metrics), replace(asked, positive=positive)
+
+
+def keys_and_within(
+    log: Described[Any],
+    verb: str,
+    keys: Sequence[IntoKey],
+    within: IntoKey | Sequence[IntoKey] | None,
+    *,
+    sets: bool = False,
+) -> tuple[list[IntoKey], list[str], list[str]]:
+    """The keys of `within`, the names of the keys, and of `within`, or an error.
+
+    `sets`: whether the verb takes sets of keys.
+    """
+    inside: list[Any] = [] if within is None else [within]
+    if isinstance(within, Sequence) and not isinstance(within, str):
+        inside = [*within]
+    reason = "it slices by plain columns; pass only these"
+    check_plain(keys, verb, "it compares the slices of all rows" if sets else reason, sets=sets)
+    check_plain(inside, verb, reason)
+    log.roles.check_without(verb, "it assumes independent rows", "cluster")
+    schema = log.roles.schema
+    names, of_whole = (
+        [*keys_of(schema, some, long=False).columns.names] for some in (keys, inside)
+    )
+    if not names:
+        call = Words(f"{verb}('country')", "--by country")
+        missing = said(f"{verb} compares slices: name the keys to slice by, as in ", call)
+        raise ValueError(missing)
+    for name in {*names} & {*of_whole}:
+        msg = f"'{name}' is a key and also in within: remove it from one of them"
+        raise ValueError(msg)
+    return inside, names, of_whole
 
 
 def answer_of(log: SlicedLog, slices: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:

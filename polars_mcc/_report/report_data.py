@@ -33,7 +33,6 @@ from polars_mcc._intervals.interval_options import limit_columns
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
-from polars_mcc._report.gaps import gaps
 from polars_mcc._report.keys_counted_once import (
     Answer,
     Collect,
@@ -46,6 +45,7 @@ from polars_mcc._report.keys_counted_once import (
     set_name,
     without,
 )
+from polars_mcc._report.widest_gaps import gaps
 from polars_mcc._verbs.by import by
 from polars_mcc._verbs.calibration import calibration
 from polars_mcc._verbs.classes import classes

@@ -14,9 +14,9 @@ from polars_mcc._display.undefined_scores import undefined_in_words
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins
-from polars_mcc._report.gaps import MAX_SLICES_OF_GAPS
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
 from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
+from polars_mcc._report.widest_gaps import MAX_SLICES_OF_GAPS
 from polars_mcc._worst.failures_in_words import CONFUSION
 
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot

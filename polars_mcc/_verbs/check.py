@@ -45,6 +45,7 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import FACT, Metric, defined, fact, most_rows
 from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._verbs.by import of_metrics
+from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
 
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
 
@@ -77,6 +78,7 @@ def check(
     max: Bounds | None = None,  # noqa: A002 - likewise
     metric: IntoMetric = defaults.METRIC,
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
+    max_gap: Widest | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
     correction: Correction | None = defaults.CHECK_CORRECTION,
@@ -101,6 +103,9 @@ def check(
             In Python also a function, as in `by`.
         no_worse_than: A baseline, instead of `min` and `max`: the counts of another log, such as
             the log of last week, by the same keys (see `counts`).
+        max_gap: The widest gap between two slices, instead of the others: a number, for `metric`,
+            or one number per metric, as `{"fpr": 0.05}` (see `gaps`). With `ci`, a gap fails if its
+            lower limit is wider. The interval allows for all slices; each gap is judged alone.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
             judged.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
@@ -126,6 +131,8 @@ def check(
           prediction has no labelled row, with `nulls="reweight"`; or if a DataFrame of thresholds
           has none for it. A threshold for a slice that the log does not have is a row that is not
           judged.
+
+        With `max_gap`: the columns of `gaps`, then `max_gap` (Float64) and `verdict`.
 
     Significance:
         The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
@@ -172,6 +179,9 @@ def check(
     find = registry.find_metric if no_worse_than is None else registry.find_tested_metric
     labels = log.roles.label_dtype
     chosen = find(metric, labels)
+    if max_gap is not None:
+        widest = limits(metric, max_gap, min, max, no_worse_than)
+        return _passed(*judged_gaps(log, keys, widest, min_n, ci))
     rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
     if bool(rules) == (no_worse_than is not None):
         msg = said(
@@ -218,6 +228,13 @@ def check(
     shown = failures if len(rules) > 1 else failures.drop(FAILED)
     message = f"{'; '.join(messages)}{why}{table(shown)}"
     raise CheckError(message, judged)
+
+
+def _passed(judged: pl.DataFrame, message: str) -> pl.DataFrame:
+    """The judged gaps, or an error if there is a message."""
+    if message:
+        raise CheckError(message, judged)
+    return judged
 
 
 def _waiting_in_words(judged: pl.DataFrame) -> str:

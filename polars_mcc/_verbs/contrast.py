@@ -16,13 +16,13 @@ from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SlicedLog
-from polars_mcc._frame.columns import as_expr, resolved
+from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.labels import from_text
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import TO, IntervalOptions
-from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
+from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
@@ -147,10 +147,7 @@ def contrast(
         polars-mcc contrast logs/ --by country --to country=US --within device --metric f1_macro
     """
     options_of_differences.check(ci, method, correction)
-    inside: list[Any] = [] if within is None else [within]
-    if isinstance(within, Sequence) and not isinstance(within, str):
-        inside = [*within]
-    names, of_whole = _check_keys(log, keys, inside)
+    inside, names, of_whole = options_of_differences.keys_and_within(log, "contrast", keys, within)
     _check_to(log, to, names, ratio=ratio)
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
@@ -181,26 +178,6 @@ def contrast(
     # The keys of the reference come right after the keys of the slice.
     first = [*of_whole, *names, *to_keys]
     return log.in_kind(answer.select(*map(as_expr, first), ~cs.by_name(first)))
-
-
-def _check_keys(
-    log: Described[Any], keys: Sequence[IntoKey], inside: Sequence[IntoKey]
-) -> tuple[list[str], list[str]]:
-    """The names of the keys, and those of `within`, or an error."""
-    check_plain([*keys, *inside], "contrast", "it slices by plain columns; pass only these")
-    log.roles.check_without("contrast", "it assumes independent rows", "cluster")
-    schema = log.roles.schema
-    names, of_whole = (
-        resolved(schema, [*columns_of(schema, some)], "key").names() for some in (keys, inside)
-    )
-    if not names:
-        call = Words("contrast('country')", "--by country")
-        missing = said("contrast compares slices: name the keys to slice by, as in ", call)
-        raise ValueError(missing)
-    for name in {*names} & {*of_whole}:
-        msg = f"'{name}' is a key and also in within: remove it from one of them"
-        raise ValueError(msg)
-    return names, of_whole
 
 
 def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) -> None:

@@ -616,6 +616,22 @@ class TestCheck:
         assert (done.exit_code, done.stdout) == (2, "")
         assert "key 'k' is Int64 and cannot have this value" in done.stderr
 
+    def test_gaps(self, planted):
+        typed = ["--metric", "accuracy", "--metric", "mcc", "--within", "j", "--min-n", "2"]
+        found = answered("gaps", "log.parquet", "--by", "k", *typed, "--ci", "0.9")
+        options = {"metrics": ["accuracy", "mcc"], "within": "j", "min_n": 2, "ci": 0.9}
+        assert_frame_equal(found, planted.mcc.gaps("k", **options))
+        options = ["--by", "k", "--max-gap", "accuracy=0.99"]
+        passed = invoke("check", "log.parquet", *options)
+        assert passed.exit_code == 0
+        assert "passes" in passed.stdout
+        done = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.01")
+        assert done.exit_code == 1
+        assert done.stdout.startswith("1 of 2 gaps fails: gap of mcc above 0.01\n")
+        refused = invoke("check", "log.parquet", *options, "--min", "0.1")
+        assert refused.exit_code == 2
+        assert "max_gap is checked alone" in refused.stderr
+
     def test_a_baseline(self, planted):
         planted.with_columns(pred="gold").mcc.counts("k").write_parquet("counts.parquet")
         options = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.99"]

@@ -227,6 +227,7 @@ SQL = {
     "by": ["--by", "--gold", "--pred", "--score", "--weight", "--sample-weight", "--cluster"],
     "compare": ["--baseline"],
     "contrast": ["--within"],
+    "gaps": ["--within"],
     "drift": ["--before", "--after"],
     "counts": ["--filter"],
     "worst": ["--by", "--filter"],

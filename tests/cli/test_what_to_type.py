@@ -12,6 +12,7 @@ from support import first
 
 REFUSED = {
     "contrast": "--by country",
+    "gaps": "--by country",
     "by --long": "--by country",
     "by --method wald": "--ci 0.95",
     "by --metric ppv": "--positive fraud",
@@ -24,6 +25,9 @@ REFUSED = {
     "contrast --by k --to j=1": "--to j=1 is not a slice of the keys 'k'",
     "contrast --by k --to k=9": "no row of the log is in the slice k = 9",
     "contrast --by k --to expected --ratio": "--ratio does not support --to expected: leave one",
+    "gaps --by 'trailing(k, 2)'": "gaps does not support trailing(...)",
+    "gaps --by k --metric tp --positive 1": "metric 'tp' counts rows, and large slices have more",
+    "gaps --by k --within k": "'k' is a key and also in within",
     "contrast --by k --cluster k": "contrast does not support cluster: it assumes independent rows",
     "counts --sample-weight k": "sums of squared weights; leave it out",
     "confusion --labels 0 --labels 0": "--labels 0 --labels 0 lists a label twice",

@@ -183,6 +183,7 @@ ONCE = {
     "compare": lambda log: log(pred=["pred", "other"]).compare("key"),
     "contrast": lambda log: log.contrast("key"),
     "contrast, best": lambda log: log.contrast("key", to="best"),
+    "gaps": lambda log: log.gaps(each("key", "number")),
     "classes": lambda log: log.classes("key", ci=0.9),
     "sets": lambda log: log.by(cube("key", "number"), ci=0.95),
     "worst": lambda log: log.worst("key", "number", verdicts=True),

@@ -37,6 +37,7 @@ ASKED = {
     "compare": {"baseline": "one"},
     "worst": {},
     "contrast": {"to": "best"},  # the fastest to plan
+    "gaps": {},
     "drift": {"before": pl.col("n") > 2, "after": pl.col("n") <= 2},
     "curve": {},
     "best_threshold": {},
@@ -289,6 +290,7 @@ def test_predictions_and_scores():
             {"cluster": "user"},
             r"contrast does not support cluster.*\(cluster=None\).contrast",
         ),
+        ("gaps", {"cluster": "user"}, r"gaps does not support cluster.*\(cluster=None\).gaps"),
         (
             "counts",
             {"sample_weight": "n"},

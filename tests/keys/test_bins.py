@@ -258,6 +258,7 @@ VERBS = {
     "compare": lambda log, *keys: log(pred=["pred", "other"]).compare(*keys),
     "contrast": lambda log, *keys: log.contrast(*keys),
     "contrast, best": lambda log, *keys: log.contrast(*keys, to="best"),
+    "gaps": lambda log, *keys: log.gaps(*keys, metrics="accuracy"),
     "drift": lambda log, *keys: log.drift(
         *keys, before=pl.col("country").is_null(), after=pl.col("country") == "DE"
     ),

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from benchmarks import healthy_gates
+from polars.testing import assert_frame_equal
 from scipy.stats import false_discovery_control
 from support import ask, in_turn
 
@@ -298,6 +299,11 @@ def test_keys_of_a_baseline_are_of_the_kind_of_the_keys_of_the_log(own, other):
             "check needs either min or max, such as min=0.6, or no_worse_than=",
         ),
         ({"min": "0.5"}, TypeError, "min must be a number"),
+        ({"max_gap": 0.5, "min": 0.5}, ValueError, "max_gap is checked alone: leave out min, max"),
+        ({"max_gap": "0.5"}, TypeError, "max_gap must be a number"),
+        ({"max_gap": {"accuracy": -0.5}}, ValueError, "max_gap=-0.5 is no width"),
+        ({"max_gap": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
+        ({"max_gap": 0.5, "ci": 95}, ValueError, "ci must be a confidence level"),
         ({"min": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
         ({"min": 0.5, "ci": 95}, ValueError, "ci must be a confidence level"),
         ({"no_worse_than": COUNTS, "ci": 95}, ValueError, "ci must be a confidence level"),
@@ -307,6 +313,45 @@ def test_keys_of_a_baseline_are_of_the_kind_of_the_keys_of_the_log(own, other):
 def test_what_cannot_be_checked(options, error, message):
     with pytest.raises(error, match=message):
         ask(COUNTS, "check", "key", weight="n", **options)
+
+
+def of_rates(*rates: float, rows: int = 100) -> pl.DataFrame:
+    """Counts of slices with these accuracies."""
+    hits = [round(rate * rows) for rate in rates]
+    right = pl.DataFrame({"key": [*range(len(rates))], "gold": 1, "pred": 1, "n": hits})
+    return pl.concat([right, right.with_columns(pred=0, n=rows - pl.col("n"))])
+
+
+def test_a_gap_that_is_too_wide_fails():
+    log = of_rates(0.8, 0.9, 0.95).mcc(weight="n", positive=1)
+    bounds = {"accuracy": 0.14, "tpr": 0.16}
+    with pytest.raises(
+        polars_mcc.CheckError, match="^1 of 2 gaps fails: gap of accuracy above 0.14\n"
+    ) as one:
+        log.check("key", max_gap=bounds)
+    assert one.value.judged["verdict"].to_list() == ["fails", "passes"]
+    assert one.value.failures["lowest"].to_list() == ["key = 0"]
+    gaps = log.gaps("key", metrics=["accuracy", "tpr"])
+    assert_frame_equal(one.value.judged.drop("max_gap", "verdict"), gaps)
+    sure = log.check("key", max_gap=bounds, ci=0.95)
+    assert sure["verdict"].to_list() == ["not significant", "passes"]
+    assert log.check("key", max_gap=0.16, metric="accuracy")["max_gap"].to_list() == [0.16]
+    low = gaps["diff_low"][0]
+    assert 0 < low < 0.14
+    judged = log.check("key", max_gap={"accuracy": low + 1e-9}, ci=0.95)
+    assert judged["verdict"].to_list() == ["not significant"]
+    with pytest.raises(polars_mcc.CheckError, match=r"significantly \(ci=0.95\)"):
+        log.check("key", max_gap={"accuracy": low - 1e-9}, ci=0.95)
+
+
+def test_a_gap_that_cannot_be_judged_is_no_pass():
+    one = of_rates(0.8).lazy().mcc(weight="n")
+    with pytest.raises(polars_mcc.CheckError, match="accuracy can be judged: fewer than two"):
+        one.check("key", max_gap={"accuracy": 0.5})
+    two = of_rates(0.8, 0.9).lazy().mcc(weight="n")
+    assert two.check("key", max_gap={"accuracy": 0.5, "mcc": None}).height == 1
+    with pytest.raises(polars_mcc.CheckError, match="no gap of accuracy can be judged"):
+        two.check("key", max_gap={"accuracy": 0.5}, min_n=101)
 
 
 def test_a_key_that_would_be_hidden():

@@ -171,6 +171,7 @@ def test_with_all_labels_it_is_drop(kind, classes, weight):
         lambda log: log.contrast("a"),
         lambda log: log.contrast("a", to="best", metric="f1_macro"),
         lambda log: log.contrast("a", to={"a": "x"}, metric="tpr"),
+        lambda log: log.gaps("a", metrics=["mcc", "f1_macro", "tpr"]),
         lambda log: log.drift("b", before="is_old", after=~pl.col("is_old")),
         lambda log: log.check("a", min=-1, ci=0.95),
         lambda log: log.worst("a", "b", "is_old", verdicts=True, min_n=5),

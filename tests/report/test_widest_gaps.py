@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control, norm
 from support import first
 
 from polars_mcc import bins, each
-from polars_mcc._report.gaps import gaps
+from polars_mcc._report.widest_gaps import gaps
 
 KEYS = ("a", "b")
 

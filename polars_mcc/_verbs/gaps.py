@@ -1,0 +1,221 @@
+"""`gaps`: how far the lowest and the highest slice are apart, beyond chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Correction, check_at_least, check_number
+from polars_mcc._base.message_parts import option, said
+from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.gate_verdicts import NOT_SURE, VERDICT, VERDICTS, table
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import SET
+from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._keys.any_key import IntoKey, name_of
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.registry import IntoMetric, IntoMetrics
+
+COLUMNS = (
+    *("metric", "n_slices", "n", "lowest", "lowest_value", "highest", "highest_value"),
+    *("diff", "diff_low", "diff_high", "ratio", "spread", *options_of_differences.P_VALUES),
+    "n_null",
+)
+MAX_GAP = "max_gap"
+Widest: TypeAlias = float | Mapping[str, float]
+"""The widest gap that may be, for one metric, or by metric."""
+
+
+def gaps(
+    log: Described[FrameT],
+    *keys: IntoKey,
+    metrics: IntoMetrics = defaults.METRICS,
+    within: IntoKey | Sequence[IntoKey] | None = None,
+    min_n: int = defaults.CHECKED_N,
+    ci: float = defaults.LEVEL,
+    correction: Correction = defaults.CORRECTION,
+) -> FrameT:
+    """Measure how far the lowest and the highest slice are apart, and whether it is chance.
+
+    The largest of many equal scores minus the smallest is not 0. Of twenty slices of 30 rows with a
+    rate of 10 % each, it is 0.2 on average. So the limits of the gap, and the p-value, allow for
+    having looked at all slices, and `spread` is without the differences of samples.
+
+    Args:
+        *keys: The keys to slice by: columns and `bins`, which are crossed; or `each`, `rollup`,
+            `cube` or `sets` of them, for a gap of each set. In Python also expressions and
+            selectors.
+        metrics: One metric or several, as in `by`, all of labels or all of scores, with intervals.
+        within: Compare slices only within each value of these columns, such as countries within
+            each device.
+        min_n: The least number of rows of a slice. Smaller slices are left out.
+        ci: The confidence level of the interval of the gap.
+        correction: The correction of p-values for the number of tests: see `compare`.
+
+    Returns:
+        A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per metric, and per
+        set of keys, value of `within` and model, with the columns
+
+        - `keys` (String), if there are several sets of keys: the names of the keys; the columns of
+          `within`; `model` (String), if the log has several models;
+        - `metric` (String), in the order given;
+        - `n_slices` (Int64): the slices that are compared. A slice of fewer than `min_n` rows is
+          not, nor one whose score has no interval in `contrast`, such as a "tpr" without positive
+          rows, or whose interval is nearly all of its range;
+        - `n` (Int64; Float64 for float weights): the rows scored of these slices;
+        - `lowest`, `highest` (String): the slices with the lowest and the highest score, in words;
+          `lowest_value`, `highest_value` (Float64): their scores;
+        - `diff` (Float64): the gap, which is `highest_value` minus `lowest_value`, with `diff_low`,
+          `diff_high`, the interval of the largest difference of the true scores. `diff_low` is at
+          least 0. All of these are null below two slices;
+        - `ratio` (Float64): `lowest_value` divided by `highest_value`; null at 0/0, and if a score
+          is negative;
+        - `spread` (Float64): the standard deviation of the true scores between slices; null below
+          three slices;
+        - `p_value`, that all slices are equal, and `p_adjusted`, after correction (Float64);
+        - `n_null`: the rows not scored, of all slices.
+
+        Let each score be a proportion v of m rows, as in its interval, and v̄ = Σ m·v / Σ m. The
+        test is Pearson's X² = Σ m (v - v̄)² / (v̄ (1 - v̄)): its variances are at the rate of all
+        slices, so no slice has a variance of 0. Few rows of a rare label give X² a longer tail than
+        χ² has, so the p-value is that of the χ² with the first three moments of X² (Imhof 1961).
+        The square of `spread` is (X² - (S - 1)) / (W - Σ w² / W), and at least 0, of S slices with
+        w = m / (v̄ (1 - v̄)), and W = Σ w (DerSimonian and Laird 1986).
+
+        The interval is a union over all pairs of slices. Each pair has the interval of Zou (2007),
+        of Wilson's limits with half a row more (Newcombe 1998), at the critical value of Tukey's
+        range of S slices. The limits of the gap are the largest lower and the largest upper limit.
+        So it may be that `diff_low` is 0 although the p-value is small: many small differences are
+        sure together, and none alone. The guide has the measured coverage.
+
+    Raises:
+        ValueError: There are no keys, or windows; a key is also in `within`; an option has an
+            unknown value; a metric has no interval, or is a count, such as "tp"; some metrics are
+            of labels and some of scores; the log has clusters, whose rows may be in several slices.
+
+    The errors of `by` are raised too.
+
+    References:
+        R. DerSimonian and N. Laird, Meta-analysis in clinical trials, Controlled Clinical Trials 7
+        (1986) 177-188. J. P. Imhof, Computing the distribution of quadratic forms in normal
+        variables, Biometrika 48 (1961) 419-426. R. G. Newcombe, Interval estimation for the
+        difference between independent proportions, Statistics in Medicine 17 (1998) 873-890. J. W.
+        Tukey, The problem of multiple comparisons (1953). G. Y. Zou, Toward using confidence
+        intervals to compare correlations, Psychological Methods 12 (2007) 399-413.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="logistic")
+        >>> found = log.gaps("ink_band", metrics="accuracy")
+        >>> found.select("lowest", "highest", "diff", "diff_low", "diff_high", "p_value")
+        shape: (1, 6)
+        ┌──────────────────┬──────────────────┬──────────┬──────────┬───────────┬──────────┐
+        │ lowest           ┆ highest          ┆ diff     ┆ diff_low ┆ diff_high ┆ p_value  │
+        │ ---              ┆ ---              ┆ ---      ┆ ---      ┆ ---       ┆ ---      │
+        │ str              ┆ str              ┆ f64      ┆ f64      ┆ f64       ┆ f64      │
+        ╞══════════════════╪══════════════════╪══════════╪══════════╪═══════════╪══════════╡
+        │ ink_band = light ┆ ink_band = heavy ┆ 0.023625 ┆ 0.0      ┆ 0.057178  ┆ 0.123649 │
+        └──────────────────┴──────────────────┴──────────┴──────────┴───────────┴──────────┘
+
+    Command line:
+        polars-mcc gaps logs/ --by sex --metric tpr --metric fpr --positive yes --within country
+    """
+    options_of_differences.check(ci, defaults.METHOD, correction)
+    check_at_least("min_n", min_n, 1)
+    asked = registry.find_metrics(metrics, log.roles.label_dtype)
+    registry.check_sure(asked)
+    if counts := [metric.name for metric in asked if metric.is_count]:
+        msg = f"metric '{counts[0]}' counts rows, and large slices have more: use a rate, as 'tpr'"
+        raise ValueError(msg)
+    inside, _, of_whole = options_of_differences.keys_and_within(
+        log, "gaps", keys, within, sets=True
+    )
+    options = IntervalOptions(ci, metrics=asked, is_compared=True)
+    sliced, options = options_of_differences.cut_log(log, [*inside, *keys], options, COLUMNS)
+    whole = replace(sliced, keys=(*of_whole,), has_total=False)
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._comparisons import gaps_between_slices  # noqa: PLC0415 - NumPy, for it alone
+
+        return gaps_between_slices.gaps(
+            sliced, whole, cells, options, min_n=min_n, correction=correction
+        )
+
+    answer = whole.answer(inferred(log, sliced, pairs(sliced), infer, metrics=asked))
+    if sliced.sets is not None:  # A set is called after its own keys.
+        own = {
+            name: name_of(tuple(key for key in keys if key not in of_whole))
+            for name, keys in sliced.sets.items()
+        }
+        answer = answer.with_columns(pl.col(SET).replace(own))
+    return log.in_kind(answer)
+
+
+def limits(metric: IntoMetric, max_gap: Widest, *others: object) -> dict[Any, float]:
+    """The widest gap of each metric, or an error if it is no gap, or if there are others."""
+    if any(other is not None for other in others):
+        msg = "max_gap is checked alone: leave out min, max and no_worse_than, or check them apart"
+        raise ValueError(msg)
+    given: Mapping[Any, Any] = max_gap if isinstance(max_gap, Mapping) else {metric: max_gap}
+    widest = {name: number for name, number in given.items() if number is not None}
+    for number in widest.values():
+        check_number("max_gap", number)
+        if not 0 <= number < math.inf:
+            msg = said(option("max_gap", number), " is no width: it must be at least 0, and finite")
+            raise ValueError(msg)
+    return widest
+
+
+def judged_gaps(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    widest: Mapping[Any, float],
+    min_n: int,
+    ci: float | None,
+) -> tuple[pl.DataFrame, str]:
+    """The answer of `gaps` with verdicts, and the message of an error; "" if all pass."""
+    level = defaults.LEVEL if ci is None else ci
+    found: pl.DataFrame = gaps(log, *keys, metrics=[*widest], min_n=min_n, ci=level)
+    names = [registry.find_metric(metric).name for metric in widest]
+    bounds = dict(zip(names, map(float, widest.values()), strict=True))
+    bound = pl.col(MAX_GAP)
+    verdict = (
+        pl.when(pl.col("diff").is_null())
+        .then(pl.lit("not judged"))
+        .when(pl.col("diff" if ci is None else "diff_low") > bound)
+        .then(pl.lit("fails"))
+        .when(pl.col("diff") > bound)
+        .then(pl.lit(NOT_SURE))
+        .otherwise(pl.lit("passes"))
+    )
+    of_metric = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
+    with_limits = found.lazy().collect().with_columns(of_metric.alias(MAX_GAP))
+    judged = with_limits.with_columns(verdict.cast(VERDICTS).alias(VERDICT))
+    return judged, _failure(judged, ci)
+
+
+def _failure(judged: pl.DataFrame, ci: float | None) -> str:
+    """The message of the error: which gaps are too wide, or cannot be judged; "" if all pass."""
+    known = judged.filter(pl.col(VERDICT) != "not judged")
+    wide = known.filter(pl.col(VERDICT) == "fails")
+    messages = []
+    if wide.height:
+        each = wide.select("metric", MAX_GAP).unique(maintain_order=True).rows()
+        words = ", ".join(f"gap of {name} above {bound}" for name, bound in each)
+        sure = "" if ci is None else f", significantly (ci={ci})"
+        fail = "fails" if wide.height == 1 else "fail"
+        messages.append(f"{wide.height} of {known.height} gaps {fail}: {words}{sure}")
+    left = judged.filter(~pl.col("metric").is_in(known["metric"].implode()))
+    if left.height:
+        names = ", ".join(left["metric"].unique(maintain_order=True))
+        messages.append(f"no gap of {names} can be judged: fewer than two slices are compared")
+    return "; ".join(messages) + table(wide.drop(VERDICT))

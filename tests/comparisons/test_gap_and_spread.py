@@ -1,0 +1,86 @@
+"""The arrays of `gaps`: distributions beside SciPy, and gaps beside loops over all pairs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from polars_mcc._comparisons.evidence import Scale
+from polars_mcc._comparisons.gap_and_spread import (
+    Compared,
+    chi_squared,
+    gap_of,
+    range_quantile,
+    scale_of,
+)
+from polars_mcc._metrics import registry
+
+NO_RANGE = Scale(1, None, None, math.inf)
+
+
+@pytest.mark.parametrize("df", [0.3, 1, 2, 7.7, 49, 800])
+def test_chi_squared(df):
+    for share in (1e-12, 1e-4, 0.01, 0.3, 0.5, 0.9, 0.9999):
+        x = stats.chi2.isf(share, df)
+        assert chi_squared(x, df) == pytest.approx(share, rel=1e-8)
+    assert chi_squared(-1, df) == chi_squared(0, df) == 1
+
+
+@pytest.mark.parametrize("number", [2, 3, 10, 50])
+def test_the_quantile_of_a_range(number):
+    for level in (0.5, 0.95, 0.999):
+        expected = stats.studentized_range.ppf(level, number, np.inf)
+        assert range_quantile(number, level) == pytest.approx(expected, rel=1e-6)
+    assert range_quantile(2, 0.95) == pytest.approx(stats.norm.ppf(0.975) * math.sqrt(2), rel=1e-9)
+
+
+def test_scores_without_a_range_have_the_test_of_cochran():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        number = rng.integers(2, 9)
+        v, m = rng.normal(5, 1, number), rng.uniform(0.5, 9, number)
+        found = gap_of(Compared(v, m, m), NO_RANGE, 0.9)
+        q = sum(w * (x - np.average(v, weights=m)) ** 2 for x, w in zip(v, m, strict=True))
+        assert found.p_value == pytest.approx(stats.chi2.sf(q, number - 1), rel=1e-9)
+        z = stats.studentized_range.ppf(0.9, number, np.inf) / math.sqrt(2)
+        pairs = [*itertools.permutations(range(number), 2)]
+        reaches = [z * math.sqrt(1 / m[i] + 1 / m[j]) for i, j in pairs]
+        diffs = [v[i] - v[j] for i, j in pairs]
+        low = max(diff - reach for diff, reach in zip(diffs, reaches, strict=True))
+        high = max(diff + reach for diff, reach in zip(diffs, reaches, strict=True))
+        assert found.diff == max(diffs)
+        assert (found.diff_low, found.diff_high) == pytest.approx((max(low, 0), high), rel=1e-6)
+
+
+def test_only_the_outermost_slices_are_compared_and_no_pair_is_missed():
+    """Also if one slice has the most of all: it is no pair with itself."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        number = rng.integers(2, 40)
+        v, rows = rng.choice(9, number) / 8.0, rng.choice([1.0, 2, 5, 50, 900], (2, number))
+        found = gap_of(Compared(v, *rows), NO_RANGE, 0.95)
+        z = range_quantile(int(number), 0.95) / math.sqrt(2)
+        down, up = z / np.sqrt(rows)
+        low = high = -math.inf
+        for i, j in itertools.permutations(range(number), 2):
+            low = max(low, v[i] - v[j] - math.hypot(down[i], up[j]))
+            high = max(high, v[i] - v[j] + math.hypot(up[i], down[j]))
+        assert found.diff_low == pytest.approx(max(low, 0), abs=1e-12)
+        assert found.diff_high == pytest.approx(high, rel=1e-12)
+
+
+def test_a_score_where_less_is_better_is_not_turned():
+    fpr, tpr, mcc = registry.find_metrics(["fpr", "tpr", "mcc"])
+    assert scale_of(fpr) == scale_of(tpr) == Scale(1, 0, 1)
+    v, m = np.array([0.1, 0.5, 0.4]), np.array([30.0, 20, 90])
+    found = gap_of(Compared(v, m, m), scale_of(fpr), 0.95)
+    other = gap_of(Compared(1 - v, m, m), scale_of(fpr), 0.95)
+    of_mcc = gap_of(Compared(2 * v - 1, m, m), scale_of(mcc), 0.95)
+    for gap, span in ((other, 1), (of_mcc, 2)):
+        assert gap.p_value == pytest.approx(found.p_value, rel=1e-12)
+        lengths = [span * x for x in (found.diff, found.diff_low, found.diff_high, found.spread)]
+        assert (gap.diff, gap.diff_low, gap.diff_high, gap.spread) == pytest.approx(lengths)
