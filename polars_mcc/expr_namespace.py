@@ -51,7 +51,7 @@ class ExprMcc:
             weight: How many rows a row stands for. None: 1.
             labels: All labels that occur. With `labels`, or with Boolean labels, the expression
                 only computes sums, which is faster. Metrics of pairs, such as "chi2", and float
-                weights have sums for each pair of labels: with more than 8 labels, the rows are
+                weights have sums for each pair of labels: with more than 6 labels, the rows are
                 gathered all the same. Metrics of one class, and of hits alone, such as "accuracy",
                 always are sums, unless weights are floats.
             nulls: `"drop"` or `"label"`, as in `PredictionLog`.

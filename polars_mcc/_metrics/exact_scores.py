@@ -113,10 +113,11 @@ def _aggregated(
     own = {name: plain[name] for name, sum_ in sums.items() if sum_.meta.eq(plain[name])}
     in_order = {name: sum_ for name, sum_ in sums.items() if name not in own}
     named = {column for name in in_order for column in plain[name].meta.root_names()}
-    rows = pl.struct(*order, *sorted(named - {*order})).sort_by(order).implode()
+    rows = pl.struct(*order, *sorted(named - {*order})).implode()
     slices = log.per_slice(frame, **own, **in_any_order, **({_ROWS: rows} if in_order else {}))
     if in_order:
-        of_lists = pl.col(_ROWS).list.eval(struct(in_order)).list.first().struct.unnest()
+        in_lists = pl.col(_ROWS).list.eval(pl.element().sort_by(*map(field, order)))
+        of_lists = in_lists.list.eval(struct(in_order)).list.first().struct.unnest()
         slices = slices.with_columns(of_lists).drop(_ROWS)
     # Labels are Int128 here, to compute with. A result that Int64 cannot hold is an error.
     results = cs.by_name(*sums) & cs.by_dtype(pl.Int128)
@@ -185,7 +186,7 @@ class OfPairs:
             "s": s,
             **guessed.columns(_OCCURS),
             "n": self.column("n").cast(pl.Float64),
-            "share": n.cast(pl.Float64) / s.cast(pl.Float64),
+            "share": _divided(n.cast(pl.Float64), s.cast(pl.Float64)),
             "expected": self._of_square(guessed),
             "excess": self._of_square(self.numbers.product(n, s) - guessed),
         }
@@ -206,4 +207,12 @@ class OfPairs:
 
     def _of_square(self, part: Product) -> pl.Expr:
         s = self.column("s")
-        return part.to_float() / self.numbers.product(s, s).to_float()
+        return _divided(part.to_float(), self.numbers.product(s, s).to_float())
+
+
+def _divided(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """Divide, rounded once also where `whole` is one number for all rows.
+
+    Polars then multiplies by 1 / whole, which rounds twice: one slice would differ from several.
+    """
+    return part / (whole + 0 * part)

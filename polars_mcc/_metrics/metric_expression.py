@@ -43,7 +43,7 @@ _SUMMED = {"s", "c", "t", "p", "total", "ss", "cs"}
 """Terms that sums over rows give, besides those of the positive class."""
 _OF_ROWS = {"s", "t", "p", "total", "ss"}
 """Terms that the number of rows gives."""
-_FEW = 8
+_FEW = 6
 """For so many labels at most, pairs are added up one by one, and not gathered."""
 
 

@@ -13,6 +13,7 @@ from sklearn import metrics as sk
 from support import LABELS, in_turn
 
 import polars_mcc
+from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import BUILT_IN_METRICS, find_metric
 
@@ -64,8 +65,6 @@ def asked() -> dict[str, Metric]:
 
 @pytest.fixture(autouse=True)
 def own_metrics(monkeypatch):
-    from polars_mcc._metrics import registry
-
     monkeypatch.setattr(registry, "_REGISTRY", {**registry._REGISTRY})
     for name, definition in OWN.items():
         polars_mcc.register_metric(name, definition)
@@ -91,6 +90,8 @@ def test_every_metric_is_that_of_by(dtype, weight, nulls, zero_division, listed)
     for name, metric in asked().items():
         kinds.setdefault(metric.labels_needed, []).append(name)
     assert len(kinds) == 3
+    if listed and weight == "float":  # A plan of 36 pairs takes long to make.
+        kinds = {kind: names[::6] for kind, names in kinds.items()}
     for names in kinds.values():  # `by` keeps labels for all metrics as one of them needs them.
         found = log.group_by("key").agg(score(metric=name, **options).alias(name) for name in names)
         expected = described.by("key", metrics=names).select("key", *names)
@@ -150,7 +151,9 @@ def test_other_libraries_agree():
         "f1_macro": sk.f1_score(gold, pred, average="macro", sample_weight=weight),
         "f1_weighted": sk.f1_score(gold, pred, average="weighted", sample_weight=weight),
         "mcc": sk.matthews_corrcoef(gold, pred, sample_weight=weight),
-        "recall": sk.recall_score(gold, pred, labels=["bee"], average=None, sample_weight=weight),
+        "recall": sk.recall_score(gold, pred, labels=["bee"], average=None, sample_weight=weight)[
+            0
+        ],
         "least": min(sk.recall_score(gold, pred, average=None, sample_weight=weight)),
     }
     for labels in (None, LABELS[pl.String()]):
