@@ -20,7 +20,7 @@ from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, Col, TwoByTwo, class_s
 from polars_mcc._metrics.score_levels_and_bins import levels_of, over_levels
 
 _OCCURS = "seen"
-_ROWS = "polars_mcc:rows"
+_ROWS = "of:rows"
 
 
 def measure(
