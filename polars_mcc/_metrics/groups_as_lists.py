@@ -150,8 +150,7 @@ def pairs_of_codes(rows: Rows) -> pl.Expr:
     counts = {"pair": element.unique(maintain_order=True), "n": element.unique_counts()}
     pairs = pair.number.filter(rows.scored).implode().list.eval(struct(counts))
     gold, pred = pair.labels(field("pair"))
-    checks = {name: pl.lit(0) for name in rows.checks}
-    fields = {"gold": gold, "pred": pred, "n": field("n").cast(pl.Int64), **checks}
+    fields = {"gold": gold, "pred": pred, "n": field("n").cast(pl.Int64)}
     return _in_units(rows, pairs.list.eval(struct(fields)))
 
 
