@@ -10,7 +10,9 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import NullsOfRows, check_choice, check_number
 from polars_mcc._base.unstable_polars import of_dtypes
 from polars_mcc._frame.columns import IntoColumn, as_expr
-from polars_mcc._metrics.mcc_expression import Score
+from polars_mcc._metrics.metric_expression import Score
+from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.registry import IntoMetric, find_metric
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -25,12 +27,14 @@ class ExprMcc:
         self,
         gold: IntoColumn = defaults.GOLD,
         *,
+        metric: IntoMetric = defaults.METRIC,
+        positive: object = None,
         weight: IntoColumn | None = None,
         labels: Sequence[object] | None = None,
         nulls: NullsOfRows = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
     ) -> pl.Expr:
-        """Aggregate the rows of the context to their R_K.
+        """Aggregate the rows of the context to a metric of their labels, R_K by default.
 
         Use it in `select`, `group_by(...).agg`, `over`, `group_by_dynamic` and `rolling`, next to
         other aggregations. For slices alone prefer `by`. On 10 million rows with 10 text labels in
@@ -40,28 +44,39 @@ class ExprMcc:
 
         Args:
             gold: The true label: a name or an expression.
+            metric: A metric of labels: a name of `metrics()`, or a function such as
+                `lambda col: col("recall").min()`, as in `by` (see `register_metric`).
+            positive: The label of the positive class, for metrics of one class such as "tpr". Of
+                Boolean labels it is true.
             weight: How many rows a row stands for. None: 1.
             labels: All labels that occur. With `labels`, or with Boolean labels, the expression
-                only computes sums, which is faster.
+                only computes sums, which is faster. Metrics of pairs, such as "chi2", and float
+                weights have sums for each pair of labels: with more than 6 labels, the rows are
+                gathered all the same. Metrics of one class, and of hits alone, such as "accuracy",
+                always are sums, unless weights are floats.
             nulls: `"drop"` or `"label"`, as in `PredictionLog`.
-            zero_division: The score where R_K is 0/0, as in `PredictionLog`.
+            zero_division: The score where the metric is 0/0, as in `PredictionLog`.
 
         Returns:
-            A Float64 expression with one value per group and the name of pred; null if no row is
-            scored.
+            An expression with one value per group and the name of pred, in the dtype that `by`
+            gives: Float64, but Int64 for counts such as "tp" without float weights. It is null if
+            no row is scored; a count is 0.
 
         Raises:
-            ValueError: `labels` is empty.
+            ValueError: `labels` is empty; an unknown metric; or a metric of scores, which needs
+                `by`.
+            TypeError: `metric` is not one name or function; or it is an expression, whose columns
+                an expression cannot look up. Pass a function.
             polars.exceptions.SchemaError: When the query is planned: gold and pred cannot be
-                compared, a label has another dtype, or the weight is not a number.
+                compared, a label has another dtype, the weight is not a number, or the metric needs
+                `positive`, or more than the rows of a group tell.
             polars.exceptions.InvalidOperationError: On `collect`: a label is not in `labels`; or,
                 as in `by`, a weight is negative, NaN or infinite, or the weights add up to too
                 much.
 
-        The formula is that of `by` (Gorodkin 2004), and as exact, with one exception: with float
-        weights and `labels`, digits cancel if one label has nearly all the weight. Without weights
-        and `labels`, labels that are text, floats, or wider than 32 bits are replaced by a 63-bit
-        hash.
+        The definitions are those of `by`, and the values are equal to the last bit. Text labels are
+        replaced by hashes, as in `by`. So are labels that are floats or wider than 32 bits, for
+        metrics such as R_K that do not depend on the order of labels, without weights and `labels`.
 
         Examples:
             >>> import polars as pl
@@ -78,15 +93,27 @@ class ExprMcc:
             │ 1   ┆ 3   ┆ 0.5 │
             │ 2   ┆ 1   ┆ 0.0 │
             └─────┴─────┴─────┘
+            >>> f1 = polars_mcc.ExprMcc(pl.col("pred")).score("gold", metric="f1_macro")
+            >>> log.select("a", f1=f1.over("a").round(3))["f1"].to_list()
+            [0.667, 0.667, 0.667, 0.0]
         """
         _check_nulls(nulls)
         check_number("zero_division", zero_division)
+        asked = find_metric(metric)
+        _check_labels(asked)
+        if asked.is_expression:
+            msg = (
+                f"metric '{asked.name}' is an expression, and its columns are not those of this "
+                "query: pass a function, such as lambda col: col('recall').min(), or use "
+                "frame.mcc(...).by(...)"
+            )
+            raise TypeError(msg)
         labels = None if labels is None else list(labels)
         if labels == []:
             msg = "labels is empty; list every label that occurs, or leave labels out"
             raise ValueError(msg)
         inputs = [self._pred, as_expr(gold), *([] if weight is None else [as_expr(weight)])]
-        return of_dtypes(inputs, Score(labels, nulls, zero_division))
+        return of_dtypes(inputs, Score(metric, positive, labels, nulls, zero_division))
 
 
 def _check_nulls(nulls: str) -> None:
@@ -100,6 +127,16 @@ def _check_nulls(nulls: str) -> None:
     check_choice("nulls", nulls, NullsOfRows)
 
 
+def _check_labels(asked: Metric) -> None:
+    """Raise a ValueError unless the metric is of labels."""
+    if asked.is_of_scores:
+        msg = (
+            f"metric '{asked.name}' is of scores, and an expression or a Series has labels: use "
+            f"frame.mcc(score=...).by(..., metrics='{asked.name}')"
+        )
+        raise ValueError(msg)
+
+
 class SeriesMcc:
     """`series.mcc`: the score of a Series of predictions, as a float."""
 
@@ -111,20 +148,26 @@ class SeriesMcc:
         self,
         gold: pl.Series,
         *,
+        metric: IntoMetric = defaults.METRIC,
+        positive: object = None,
         weight: pl.Series | None = None,
         nulls: NullsOfRows = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
     ) -> float | None:
-        """Compute the R_K of these predictions; None if no row is scored.
+        """Compute a metric of these predictions, R_K by default; None if no row is scored.
 
         Args:
             gold: The true labels, a Series of the same length.
+            metric: A metric of labels, as in `by`: a name of `metrics()`, a function or an
+                expression.
+            positive: The label of the positive class, for metrics of one class such as "tpr".
             weight: How many rows a row stands for. None: 1.
             nulls: `"drop"` or `"label"`, as in `PredictionLog`.
-            zero_division: The score where R_K is 0/0, as in `PredictionLog`.
+            zero_division: The score where the metric is 0/0, as in `PredictionLog`.
 
         Raises:
-            ValueError: The Series differ in length. The errors of `PredictionLog` are raised too.
+            ValueError: The Series differ in length; or a metric of scores. The errors of
+                `PredictionLog` and of `score` are raised too.
 
         Examples:
             >>> import polars as pl
@@ -132,8 +175,12 @@ class SeriesMcc:
             >>> gold, pred = pl.Series([1, 1, 1, 0, 0]), pl.Series([0, 1, 0, 1, 0])
             >>> round(polars_mcc.SeriesMcc(pred).score(gold), 3)  # pred.mcc.score(gold)
             -0.167
+            >>> polars_mcc.SeriesMcc(pred).score(gold, metric="precision", positive=1)
+            0.5
         """
         _check_nulls(nulls)
+        asked = find_metric(metric)
+        _check_labels(asked)
         columns = {"gold": gold, "pred": self._pred}
         if weight is not None:
             columns["weight"] = weight
@@ -144,8 +191,9 @@ class SeriesMcc:
         log = PredictionLog(
             pl.DataFrame(columns),
             weight=None if weight is None else "weight",
+            positive=positive,
             nulls=nulls,
             zero_division=zero_division,
         )
-        mcc: float | None = log.score()["mcc"].item()
-        return mcc
+        score: float | None = log.score(metrics=metric)[asked.name].item()
+        return score

@@ -19,6 +19,7 @@ from polars_mcc._counts.sliced_log import PRED, SlicedLog
 
 _CODES = 2**63
 _NARROW = (pl.Boolean, pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
+_NARROW_OR_32_BITS = (*_NARROW, pl.Int32, pl.UInt32)
 
 
 def with_hashes(log: SlicedLog) -> SlicedLog:
@@ -72,11 +73,27 @@ class Pair(NamedTuple):
         return number // self.radix, number % self.radix
 
 
+def has_codes_in_order(dtype: pl.DataType) -> bool:
+    """Whether the codes of `of_pair` are in the order of the labels; of text, of its hashes.
+
+    Null is the first, as in `by`. A Categorical is sorted by its text.
+    """
+    is_narrow = _physical(dtype) in _NARROW_OR_32_BITS and not isinstance(dtype, pl.Categorical)
+    return is_narrow or dtype == pl.String
+
+
+def _physical(dtype: pl.DataType) -> pl.DataType:
+    return pl.Series(dtype=dtype).to_physical().dtype
+
+
 def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
     """Encode two labels as an Int64 or Int128: exact up to 32 bits each, else by 63-bit hashes."""
-    physical = pl.Series(dtype=dtype).to_physical().dtype
-    if physical not in (*_NARROW, pl.Int32, pl.UInt32):
-        codes = [(of_label(label) // 2).cast(pl.Int128) for label in (gold, pred)]
+    physical = _physical(dtype)
+    if physical not in _NARROW_OR_32_BITS:
+        codes = [
+            pl.when(label.is_not_null()).then(of_label(label) // 2).otherwise(0).cast(pl.Int128)
+            for label in (gold, pred)
+        ]
         return Pair(codes[0] * _CODES + codes[1], _CODES)
     bits, number = (16, pl.Int64) if physical in _NARROW else (32, pl.Int128)
     radix, least = 2 ** (bits + 1), -(2 ** (bits - 1)) - 1  # less than any label, for null

@@ -48,16 +48,6 @@ def unscored_columns(*, waiting: bool) -> tuple[str, ...]:
     return ("n_null", N_WAITING) if waiting else ("n_null",)
 
 
-def computed(name: str) -> pl.Expr:
-    """A column whose minimum and maximum are right in `Grouping.in_order`.
-
-    In a descending order, Polars (2.1) confuses the minimum and maximum of a plain column that it
-    knows to be sorted. It does not know this of a computed value.
-    """
-    is_any = pl.col(name).is_null().is_not_null()
-    return pl.when(is_any).then(pl.col(name))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
     """How rows are scored: the dtypes of labels, what a null label means, and what 0/0 is."""
@@ -190,7 +180,8 @@ class Grouping:
         """Aggregate over a slice in an order of its rows, so that sums of floats are always equal.
 
         To sort the frame is not enough: Polars leaves out a sort before sums, and a join keeps no
-        order. A minimum or maximum of a column would be wrong: see `computed`.
+        order. In a descending order, Polars (2.1) confuses the minimum and maximum of a plain
+        column that it knows to be sorted.
         """
         whole = self.slice or pl.lit(0)
         return lambda part: part.over(whole, order_by=columns, descending=descending)
@@ -204,7 +195,7 @@ class Grouping:
     ) -> pl.LazyFrame:
         """Aggregate by slice: `sums` in an order of the rows, the rest in any.
 
-        A minimum or maximum of a column must be `in_any_order`: see `computed`.
+        A minimum or maximum of a column must be `in_any_order`: see `in_order`.
         """
         in_order = self.in_order(*columns)
         rows = frame.with_columns(in_order(sum_).alias(name) for name, sum_ in sums.items())

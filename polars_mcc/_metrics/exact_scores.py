@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.class_counts import is_scored, with_margins
-from polars_mcc._counts.exact_sums import Product
+from polars_mcc._counts.exact_sums import Numbers, Product
 from polars_mcc._counts.label_hashes import with_hashes, with_wide_labels
-from polars_mcc._counts.sliced_log import SlicedLog, computed
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._metrics.groups_as_lists import field, struct
 from polars_mcc._metrics.mcc import Sums, count_of, summed
 from polars_mcc._metrics.metric_type import Metric, Terms, sum_name
 from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, Col, TwoByTwo, class_scores
 from polars_mcc._metrics.score_levels_and_bins import levels_of, over_levels
 
 _OCCURS = "seen"
+_ROWS = "of:rows"
 
 
 def measure(
@@ -57,7 +59,7 @@ def measure(
     values = {
         metric.name: metric.value(Terms().of(metric, log.zero_division)) for metric in metrics
     }
-    return slices.with_columns(**_terms(log, sums)).select(
+    return slices.with_columns(**terms_of(log.numbers, sums)).select(
         *log.slice,
         n=n,
         **{
@@ -103,12 +105,20 @@ def _aggregated(
 ) -> pl.LazyFrame:
     """The sums of metrics over the classes or pairs of each slice, in an order of these rows.
 
-    An expression of a user has columns of its own, so it aggregates them in any order.
+    The rows of a slice become a sorted list: so engines of Polars add up floats in one way, with
+    and without keys. An expression of a user has columns of its own, so it aggregates them in any
+    order.
     """
-    sums, plain = _by_column(metrics, over, computed), _by_column(metrics, over)
+    sums, plain = _by_column(metrics, over, field), _by_column(metrics, over)
     own = {name: plain[name] for name, sum_ in sums.items() if sum_.meta.eq(plain[name])}
     in_order = {name: sum_ for name, sum_ in sums.items() if name not in own}
-    slices = log.per_slice_in_order(frame, order, in_order, **own, **in_any_order)
+    named = {column for name in in_order for column in plain[name].meta.root_names()}
+    rows = pl.struct(*order, *sorted(named - {*order})).implode()
+    slices = log.per_slice(frame, **own, **in_any_order, **({_ROWS: rows} if in_order else {}))
+    if in_order:
+        in_lists = pl.col(_ROWS).list.eval(pl.element().sort_by(*map(field, order)))
+        of_lists = in_lists.list.eval(struct(in_order)).list.first().struct.unnest()
+        slices = slices.with_columns(of_lists).drop(_ROWS)
     # Labels are Int128 here, to compute with. A result that Int64 cannot hold is an error.
     results = cs.by_name(*sums) & cs.by_dtype(pl.Int128)
     return slices.with_columns(results.cast(pl.Int64)) if sums else slices
@@ -121,23 +131,23 @@ def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]
     return over_levels(log, levels, of_levels, of_bins, are_probabilities=are_probabilities)
 
 
-def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
+def terms_of(numbers: Numbers, sums: Sums, column: Col = pl.col) -> dict[str, pl.Expr]:
     """Compute the columns of `Terms` from the sums of a slice, each rounded once."""
-    s, product = sums.s, log.numbers.product
+    s, product = sums.s, numbers.product
     products = {
-        **dict(zip(("cov", "var_gold", "var_pred"), sums.moments(log.numbers), strict=True)),
+        **dict(zip(("cov", "var_gold", "var_pred"), sums.moments(numbers), strict=True)),
         "ss": product(s, s),
         "cs": product(sums.c, s),
         "t_p": product(sums.t, sums.p),
         "apart": product(s, s) - sums.gold_pred,
-        "most": product(pl.col("overlap"), s) - sums.gold_pred,
+        "most": product(column("overlap"), s) - sums.gold_pred,
     }
-    t, p, c = (pl.col(f"positive:{name}") for name in ("gold", "pred", "tp"))
+    t, p, c = (column(f"positive:{name}") for name in ("gold", "pred", "tp"))
     products["positive:most"] = product(pl.min_horizontal(t, p), s) - product(t, p)
-    of_positive = TwoByTwo.exact(log.numbers, t, p, c, s)
+    of_positive = TwoByTwo.exact(numbers, t, p, c, s)
     return {
         **{f"positive:{name}": number for name, number in of_positive._asdict().items()},
-        "total": log.numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
+        "total": numbers.from_units(s, column("unit")).cast(pl.Float64),
         **{name: product.to_float() for name, product in products.items()},
     }
 
@@ -145,34 +155,64 @@ def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
 def _over_pairs(
     log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame, metrics: Sequence[Metric]
 ) -> pl.LazyFrame:
-    """Aggregate the pairs of each slice by the sums of metrics.
-
-    These expressions may use `gold`, `pred`, and floats, exact and rounded once: `n`,
-    `share` = n/s, `expected` = t·p/s², the share by chance, and `excess` = share - expected.
-    The result also has `unseen`, the expected share of all pairs that do not occur.
-    """
-    product = log.numbers.product
-    n, t, p, s = (pl.col(name) for name in ("units", "gold_t", "pred_p", "s"))
+    """Aggregate the pairs of each slice by the sums of metrics: see `OfPairs`."""
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
-    guessed, squared = product(t, p), product(s, s)
-
-    def of_square(part: Product) -> pl.Expr:
-        return part.to_float() / squared.to_float()
-
-    cells = with_margins(log, scored, classes).with_columns(s=log.within_slice(n.sum()))
-    rows = cells.select(
-        *log.slice,
-        "gold",
-        "pred",
-        "s",
-        **guessed.columns(_OCCURS),
-        n=pl.col("n").cast(pl.Float64),
-        share=n.cast(pl.Float64) / s.cast(pl.Float64),
-        expected=of_square(guessed),
-        excess=of_square(product(n, s) - guessed),
-    )
-    seen = guessed.from_columns(_OCCURS, pl.col).sum()
-    of_slice = {"s": s.max(), **seen.columns(_OCCURS)}
+    cells = with_margins(log, scored, classes)
+    cells = cells.with_columns(s=log.within_slice(pl.col("units").sum()))
+    of_pairs = OfPairs(log.numbers)
+    rows = cells.select(*log.slice, "gold", "pred", **of_pairs.columns())
+    of_slice = of_pairs.sums()
     slices = _aggregated(log, rows, ["gold", "pred"], metrics, "pairs", **of_slice)
-    left = squared - seen.from_columns(_OCCURS, pl.col)
-    return slices.with_columns(unseen=of_square(left)).drop(of_slice)
+    return slices.with_columns(unseen=of_pairs.unseen()).drop(of_slice)
+
+
+@dataclass(frozen=True)
+class OfPairs:
+    """What metrics of pairs aggregate, from `n`, `units`, `gold_t`, `pred_p` and `s` of each pair.
+
+    Their expressions may use `gold`, `pred`, and floats, exact and rounded once: `n`,
+    `share` = n/s, `expected` = t·p/s², the share by chance, and `excess` = share - expected.
+    A slice also has `unseen`, the expected share of all pairs that do not occur.
+    """
+
+    numbers: Numbers
+    column: Col = pl.col
+
+    def columns(self) -> dict[str, pl.Expr]:
+        """The columns of each pair, besides its labels."""
+        n, s = self.column("units"), self.column("s")
+        guessed = self.numbers.product(self.column("gold_t"), self.column("pred_p"))
+        return {
+            "s": s,
+            **guessed.columns(_OCCURS),
+            "n": self.column("n").cast(pl.Float64),
+            "share": _divided(n.cast(pl.Float64), s.cast(pl.Float64)),
+            "expected": self._of_square(guessed),
+            "excess": self._of_square(self.numbers.product(n, s) - guessed),
+        }
+
+    def sums(self) -> dict[str, pl.Expr]:
+        """The sums of a slice that `unseen` needs, from these columns."""
+        return {"s": self.column("s").max(), **self._seen.sum().columns(_OCCURS)}
+
+    def unseen(self) -> pl.Expr:
+        """The expected share of all pairs that do not occur, from these sums."""
+        s = self.column("s")
+        return self._of_square(self.numbers.product(s, s) - self._seen)
+
+    @property
+    def _seen(self) -> Product:
+        any_product = self.numbers.product(pl.lit(0), pl.lit(0))
+        return any_product.from_columns(_OCCURS, self.column)
+
+    def _of_square(self, part: Product) -> pl.Expr:
+        s = self.column("s")
+        return _divided(part.to_float(), self.numbers.product(s, s).to_float())
+
+
+def _divided(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """Divide, rounded once also where `whole` is one number for all rows.
+
+    Polars then multiplies by 1 / whole, which rounds twice: one slice would differ from several.
+    """
+    return part / (whole + 0 * part)

@@ -85,18 +85,25 @@ def summed(
         null=pl.col("null_n").sum(),
         waiting=waiting_of(log),
         unit=pl.col("unit").max(),
-        k=count_where((t > 0) | (p > 0)),
-        k_gold=count_where(t > 0),
-        k_pred=count_where(p > 0),
-        overlap=pl.min_horizontal(t, p).sum(),
-        first=t.max(),
-        second=t.top_k(2).min(),
+        **of_marginals(t, p, c, is_positive),
+    )
+    return slices, sums.from_columns(pl.col)
+
+
+def of_marginals(t: pl.Expr, p: pl.Expr, c: pl.Expr, is_positive: pl.Expr) -> dict[str, pl.Expr]:
+    """The numbers of a slice, besides `Sums`, that some metrics need: a row per class."""
+    return {
+        "k": count_where((t > 0) | (p > 0)),
+        "k_gold": count_where(t > 0),
+        "k_pred": count_where(p > 0),
+        "overlap": pl.min_horizontal(t, p).sum(),
+        "first": t.max(),
+        "second": t.top_k(2).min(),
         **{
             f"positive:{name}": pl.when(is_positive).then(units).otherwise(0).sum()
             for name, units in {"gold": t, "pred": p, "tp": c}.items()
         },
-    )
-    return slices, sums.from_columns(pl.col)
+    }
 
 
 def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:

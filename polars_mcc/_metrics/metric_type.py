@@ -79,6 +79,7 @@ class Terms:
     positive = TwoByTwo.of_columns("positive:")
     positive_most = pl.col("positive:most")
 
+    column: Col = staticmethod(pl.col)
     sums: Mapping[str, pl.Expr]
     zero_division: float | None
 
@@ -91,7 +92,22 @@ class Terms:
     def sums_of(self, metric: Metric) -> Mapping[str, pl.Expr]:
         """The sums over classes or pairs that a metric defines, by name."""
         names = (*metric.classes, *metric.pairs, *metric.levels, *metric.bins)
-        return {name: pl.col(sum_name(metric.name, name)) for name in names}
+        return {name: self.column(sum_name(metric.name, name)) for name in names}
+
+    @classmethod
+    def in_columns(cls, column: Col) -> Self:
+        """The same terms, in columns of another kind, such as the fields of a struct."""
+
+        def moved(term: pl.Expr) -> pl.Expr:
+            return column(term.meta.output_name())
+
+        terms = cls()
+        terms.column = column
+        for name, term in vars(Terms).items():
+            if isinstance(term, pl.Expr):
+                setattr(terms, name, moved(term))
+        terms.positive = TwoByTwo(*map(moved, cls.positive))
+        return terms
 
     def of_errors(self) -> Self:
         """The same terms for a rate that is 1 minus another: 0/0 is 1 - `zero_division`."""
@@ -299,6 +315,12 @@ class Metric:
     def is_share(self) -> bool:
         """Whether it is a proportion of rows, all or of one label: its interval is Wilson's."""
         return self.is_of_rows or self.is_count or self.given is not None
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether it is an expression of a user, with columns of its own, and no function."""
+        sums = (*self.classes.values(), *self.pairs.values())
+        return any(sum_(pl.element().struct.field).meta.root_names() for sum_ in sums)
 
     @property
     def needs_pairs(self) -> bool:
