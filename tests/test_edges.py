@@ -358,6 +358,7 @@ WALK = {
     "contrast": lambda log: log.contrast("k", metric="f1_macro"),
     "contrast, total": lambda log: log.contrast("k", to="total", ratio=True),
     "drift": lambda log: log.drift("k", before=EARLY, after=~EARLY),
+    "gaps": lambda log: log.gaps("k", metrics=["accuracy", "f1_macro"]),
     "worst": lambda log: log.worst("k", "j", verdicts=True),
     "check": lambda log: log.check("k", metric="accuracy", min=0.01),
 }
@@ -365,6 +366,7 @@ REFUSED = {
     "counts": {"sample_weight", "clusters"},
     "contrast": {"clusters"},
     "contrast, total": {"clusters"},
+    "gaps": {"clusters"},
 }
 
 
