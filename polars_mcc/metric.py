@@ -1,6 +1,7 @@
 """Metrics with parameters, as functions. As text they are calls: `metrics="f_beta(2)"`."""
 
 from polars_mcc._metrics.f_beta_and_cost import cost, f_beta
+from polars_mcc._metrics.roc_auc_top_k import top_k
 from polars_mcc._metrics.weighted_kappa import kappa
 
-__all__ = ["cost", "f_beta", "kappa"]
+__all__ = ["cost", "f_beta", "kappa", "top_k"]

@@ -73,8 +73,7 @@ def cut_log(
     **options: Any,  # noqa: ANN401 - those of `cut`
 ) -> tuple[SlicedLog, IntervalOptions]:
     """The log cut by keys, with labels if the metric needs them, and what the metric needs."""
-    is_per_class = bool(log.roles.score_labels)
-    of_row, *others = {metric.of_row if is_per_class else None for metric in asked.metrics}
+    of_row, *others = {metric.of_row_in(log.roles) for metric in asked.metrics}
     if others:
         names = " and ".join(repr(metric.name) for metric in asked.metrics)
         msg = f"{names} make one score of a score per class in their own ways: ask for each alone"

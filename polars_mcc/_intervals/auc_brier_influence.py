@@ -14,6 +14,7 @@ import numpy as np
 
 from polars_mcc._metrics.brier_log_loss_ece import LARGEST_LOG_LOSS, Loss, brier, log_loss
 from polars_mcc._metrics.derivatives import ArrayColumns, Column
+from polars_mcc._metrics.roc_auc_top_k import hit
 from polars_mcc._metrics.slice_sums import Floats, Segments
 
 
@@ -203,5 +204,6 @@ INFLUENCES: Mapping[str, Callable[[Levels], LevelInfluence]] = {
     "average_precision": _ap_influence,
     "brier": _mean_influence(brier, 1.0),
     "log_loss": _mean_influence(log_loss, LARGEST_LOG_LOSS),
+    "top_k": _mean_influence(hit, 1.0),
 }
 """The metrics of scores that have an interval."""

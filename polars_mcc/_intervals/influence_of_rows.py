@@ -366,7 +366,7 @@ def influences_on_scores(
     for metric in metrics:
         ends = metric.range.numbers if metric.range else (None, None)
         least, largest = (np.full(len(s), end, float) for end in ends)
-        by_positive, by_negative, value, rows = INFLUENCES[metric.name](levels)
+        by_positive, by_negative, value, rows = INFLUENCES[metric.influence or metric.name](levels)
         phi = np.where(pairs.gold == 1, by_positive[pairs.pred], by_negative[pairs.pred])
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
         max_variance = (largest - least) ** 2 / 4 / rows

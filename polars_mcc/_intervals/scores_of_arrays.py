@@ -103,7 +103,7 @@ class Scorer:
                 both = (count[down].astype(np.float64) for count in counts)
                 values = self.labels.cast(pl.Float64).to_numpy()[codes[down]]
                 levels = Levels.of(rows, values, *both, epsilon=self.epsilon)
-                return INFLUENCES[metric.name](levels).value
+                return INFLUENCES[metric.influence or metric.name](levels).value
             t, p, c = counts
             s = margins[0].sum(1)[slices]
             differences: tuple[Ints, ...] = t - c, p - c, s - t - p + c
@@ -120,7 +120,7 @@ class Scorer:
         [metric] = self.metrics
         with np.errstate(all="ignore"):
             if metric.is_of_scores:
-                return INFLUENCES[metric.name](self._levels_of(pairs)[0]).value
+                return INFLUENCES[metric.influence or metric.name](self._levels_of(pairs)[0]).value
             classes, placed = Classes.of(pairs, self.labels, self.is_positive)
             if metric.pairs:
                 return influence_of_rows.values_of_pairs(

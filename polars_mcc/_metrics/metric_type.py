@@ -18,6 +18,7 @@ from polars_mcc._metrics.one_vs_rest import Col, TwoByTwo
 if TYPE_CHECKING:
     from typing import Self
 
+    from polars_mcc._frame.roles import Roles
     from polars_mcc._metrics.derivatives import ArrayColumns
 
 Sum: TypeAlias = Callable[[Col], pl.Expr]
@@ -260,6 +261,8 @@ class Metric:
     """Aggregations over the columns of bins of scores of a slice, by name."""
     of_row: OfRow | None = None
     """With a score per class: makes one score of the scores of a row."""
+    influence: str = ""
+    """The name of the metric of scores whose rows have the same influence; "": its own."""
     is_of_scores: bool = False  # whether it needs scores, not predicted labels
     are_probabilities: bool = False  # whether these scores must be probabilities
     is_of_positive: bool = False  # whether it scores one class against the rest
@@ -310,6 +313,11 @@ class Metric:
     def role(self) -> Role:
         """Whether it scores the predicted labels of the models, or their scores."""
         return "score" if self.is_of_scores else "pred"
+
+    def of_row_in(self, roles: Roles) -> OfRow | None:
+        """What makes one score of the scores of a row; None if it takes a row's one score."""
+        needs_classes = getattr(self.of_row, "needs_classes", False)
+        return self.of_row if roles.score_labels or needs_classes else None
 
     @property
     def is_share(self) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import polars as pl
 
+from polars_mcc._base.allowed_values import check_at_least
 from polars_mcc._metrics.metric_type import RATIO, Metric, Terms, has_both
 
 _DELONG = "DeLong et al. 1988, Biometrics 44"
@@ -62,3 +65,71 @@ ROC_AUC_TOP_K = [
     ),
 ]
 ROC_AUC_TOP_K = [replace(metric, is_of_scores=True) for metric in ROC_AUC_TOP_K]
+
+
+@dataclass(frozen=True)
+class _TopK:
+    """Whether the gold class is among the k classes with the largest scores: 1 or 0, as a hit.
+
+    Of equal scores, that of the last class is the largest, as in scikit-learn.
+    """
+
+    k: int
+    needs_classes: ClassVar[bool] = True
+
+    def __call__(self, each: Sequence[tuple[pl.Expr, pl.Expr]]) -> tuple[pl.Expr, pl.Expr]:
+        hits = []
+        for place, (is_gold, own) in enumerate(each):
+            above = [
+                (score > own) | ((score == own) & pl.lit(other > place))
+                for other, (_, score) in enumerate(each)
+                if other != place
+            ]
+            number = pl.sum_horizontal(above, ignore_nulls=False)
+            hits.append(pl.when(is_gold).then((number < self.k).cast(pl.Float64)))
+        return pl.lit(value=True), pl.coalesce(hits)
+
+
+def hit(score: pl.Expr, _: pl.Expr | float) -> tuple[pl.Expr, pl.Expr]:
+    """What a row adds to the share of hits: its score, which is 0 or 1; and the most, 1."""
+    return score, score * 0 + 1
+
+
+def top_k(k: int) -> Metric:
+    """The share of rows whose gold label is among the k classes with the largest scores.
+
+    It needs a score per class, as in `log(score={"cat": "p_cat", "dog": "p_dog"})`.
+
+    Args:
+        k: How many classes count, at least 1.
+
+    Returns:
+        A metric with the name "top_3" for k = 3, that verbs take as other metrics of a score per
+        class. Text is taken too: "top_k(3)". Of equal scores, that of the later class is larger, as
+        in scikit-learn, if classes are named in the order of their labels.
+
+    Raises:
+        ValueError: k is below 1; in a verb, the log has no score per class.
+
+    Examples:
+        >>> import polars as pl
+        >>> scores = {"a": [0.5, 0.2, 0.1], "b": [0.4, 0.5, 0.3], "c": [0.1, 0.3, 0.6]}
+        >>> log = pl.DataFrame({"gold": list("bca"), **scores}).mcc(score=dict(zip("abc", "abc")))
+        >>> log.score(metrics=["top_k(1)", "top_k(2)"]).row(0)[1:3]
+        (0.0, 0.6666666666666666)
+
+    References:
+        scikit-learn: `top_k_accuracy_score`.
+    """
+    check_at_least("k", k, 1)
+    return Metric(
+        f"top_{k}",
+        lambda terms: terms["total"] / terms.n,
+        f"the share of rows whose gold label has one of the {k} largest scores",
+        "scikit-learn: top_k_accuracy_score",
+        RATIO,
+        is_of_scores=True,
+        levels={"total": lambda col: (col("positive") * col("score")).sum()},
+        of_row=_TopK(int(k)),
+        influence="top_k",
+    )

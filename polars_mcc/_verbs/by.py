@@ -308,7 +308,7 @@ def of_metrics(
     kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
     # Labels are first: a model has the name of its column of labels, if it has one.
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):
-        of_row = metric.of_row if is_per_class else None
+        of_row = metric.of_row_in(log.roles)
         if is_per_class and metric.is_of_scores and of_row is None and ci is not None:
             msg = (
                 f"metric '{metric.name}' of a score per class is a mean over classes, which has no "

@@ -9,7 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+from sklearn.metrics import (
+    average_precision_score,
+    log_loss,
+    roc_auc_score,
+    top_k_accuracy_score,
+)
 from support import in_turn
 
 from polars_mcc import each
@@ -298,3 +303,52 @@ def test_the_scores_of_a_class_may_have_any_name(animals, metric):
     renamed = animals.rename({SCORES[label]: name for label, name in names.items()})
     for ask in (lambda log: log.by("key", metrics=metric), lambda log: log.score(metrics=metric)):
         assert_frame_equal(ask(renamed.mcc(score=names)), ask(animals.mcc(score=SCORES)))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("digits", [0, 1, 2])
+@pytest.mark.parametrize("ci", [None, 0.95])
+def test_top_k_is_that_of_scikit_learn(animals, k, digits, ci):
+    """Also with many equal scores."""
+    log = animals.with_columns(pl.col(*SCORES.values()).round(digits))
+    found = log.mcc(score=SCORES).by("key", metrics=f"top_k({k})", ci=ci)
+    for row in found.to_dicts():
+        rows = log.filter(key=row["key"])
+        scores = rows.select(SCORES.values()).to_numpy()
+        want = top_k_accuracy_score(rows["gold"].to_list(), scores, k=k, labels=LABELS)
+        assert row[f"top_{k}"] == pytest.approx(want, rel=1e-14)
+        if ci is not None:
+            se = math.sqrt(want * (1 - want) / rows.height)
+            assert row[f"top_{k}_se"] == pytest.approx(se, rel=1e-12)
+            assert row[f"top_{k}_low"] < want < row[f"top_{k}_high"]
+
+
+def test_top_k_is_a_proportion_with_an_interval_and_tests(animals):
+    log = animals.mcc(score=SCORES)
+    all_hit = log.by("key", metrics="top_k(3)", ci=0.95)
+    assert all_hit["top_3"].to_list() == [1, 1]
+    assert (all_hit["top_3_low"] < 1).all()
+    assert log.contrast("key", metric="top_k(2)", to="each")["p_value"].item() > 0
+    assert log.worst("key", metric="top_k(1)", min_n=10, verdicts=True).height == 2
+    assert log.check("key", min={"top_k(2)": 0.1})["verdict"].to_list() == ["passes"] * 2
+    none = animals.select("gold", **{label: pl.lit(float(label == "eel")) for label in LABELS})
+    none = none.filter(pl.col("gold") == "cat").mcc(score={label: label for label in LABELS})
+    [row] = none.score(metrics="top_k(1)", ci=0.95).to_dicts()
+    assert (row["top_1"], row["top_1_low"]) == (0, 0)
+    assert 0 < row["top_1_high"] < 0.1
+
+
+def test_top_k_needs_a_score_per_class(animals):
+    for log in (
+        animals.mcc(score="p_cat", positive="cat"),
+        animals.lazy().mcc(score="p_cat", positive="cat"),
+    ):
+        for ask in (
+            lambda log: log.score(metrics="top_k(2)"),
+            lambda log: log.contrast("key", metric="top_k(2)"),
+            lambda log: log.worst("key", metric="top_k(2)"),
+        ):
+            with pytest.raises(ValueError, match="this log has one score: name a score per class"):
+                ask(log)
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        animals.mcc(score=SCORES).score(metrics="top_k(0)")
