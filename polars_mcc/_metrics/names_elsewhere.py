@@ -44,6 +44,12 @@ _NAMES: Mapping[str, str] = {
     "'phi'": "phi_coefficient",
     "'kappa'": "kap cohen cohen_kappa cohens_kappa heidke_skill hss",
     "'roc_auc'": "auc auroc auc_roc aucroc roc c_index c_statistic",
+    "'roc_auc' in a log with a score per class, where it is the mean over classes": (
+        "roc_auc_ovr auc_ovr multiclass_auc"
+    ),
+    "'top_k(3)', with any number in place of 3": "top_k top_k_accuracy top3 top_3 top5 top_5",
+    "'cost(fn=10, fp=1)', with your own costs": "cost costs classification_cost",
+    "'kappa(quadratic)'": "qwk quadratic_kappa weighted_kappa quadratic_weighted_kappa",
     "'average_precision'": "ap auprc pr_auc prauc auc_pr",
     "'log_loss'": "logloss mn_log_loss cross_entropy binary_cross_entropy nll",
     "'ece'": "expected_calibration_error",

@@ -350,5 +350,5 @@ def test_top_k_needs_a_score_per_class(animals):
         ):
             with pytest.raises(ValueError, match="this log has one score: name a score per class"):
                 ask(log)
-    with pytest.raises(ValueError, match="k must be at least 1"):
+    with pytest.raises(ValueError, match="k must be an integer of at least 1"):
         animals.mcc(score=SCORES).score(metrics="top_k(0)")
