@@ -213,9 +213,10 @@ def test_few_differences_prints_a_table(monkeypatch, capsys):
 def test_labels_for_some_rows_print_tables(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["partial_labels.py", "--samples", "20"])
     monkeypatch.setattr(partial_labels, "FOUND", (0.9,))
+    monkeypatch.setattr(partial_labels, "LOGS", 1)
     partial_labels.main()
     tables = capsys.readouterr().out.split("\n\n")
-    assert [len(table.strip().splitlines()) - 2 for table in tables] == [8, 12, 4, 4]
+    assert [len(table.strip().splitlines()) - 2 for table in tables] == [8, 12, 4, 4, 12]
 
 
 def test_gaps_print_tables(monkeypatch, capsys):

@@ -98,7 +98,8 @@ def gaps(
             metrics`. Repeat --metric for several.
         within: Compare slices only within each value of these columns, such as countries within
             each device. Repeat --within for several.
-        min_n: The least number of rows of a slice. Smaller slices are left out.
+        min_n: The least number of rows of a slice. Smaller slices are left out. With sample weights
+            w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests in the answer: "bh", "by",
             "holm" or "bonferroni", as in `compare`.

@@ -18,13 +18,13 @@ from polars_mcc._comparisons.evidence import LEVEL
 from polars_mcc._comparisons.gap_and_spread import Compared, Gap, gap_of, scale_of
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
-from polars_mcc._intervals.count_arrays import floats
+from polars_mcc._intervals.count_arrays import equal_rows, floats
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.scores_with_intervals import estimate
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Segments
 
-_GROUP = "of:group"  # no metric has this name
+_GROUP, _ROWS = "of:group", "of:rows"  # no metric has these names
 LEAST_ROWS = 0.5
 """A score of fewer effective rows is not compared: it may be nearly anything of its range."""
 ENDS = ("lowest", "highest")
@@ -59,10 +59,16 @@ def gaps(
     if log.sets is not None:  # A set without keys of its own has one slice.
         of_keys = [name for name, keys in log.sets.items() if {*keys} & {*own}]
         pairs = pairs.filter(pl.col(SET).cast(pl.String).is_in(of_keys))
-    rows = log.numbers.total(pl.col("n").filter(is_scored(log)))
-    large = log.per_slice(pairs.lazy(), rows=rows).filter(pl.col("rows") >= min_n).collect()
+    scored = pairs.lazy().filter(is_scored(log))
+    rows = log.numbers.total(pl.col("n")).cast(pl.Float64)
+    if not log.is_frequency:  # so many rows of equal weight would be as good
+        rows = rows.pow(2) / pl.col("squares").sum()
+    large = log.per_slice(scored, rows=rows).filter(pl.col("rows") >= min_n).collect()
     kept = pairs.join(large, on=log.slice, how="semi", nulls_equal=True)
-    scores = estimate(log, kept, replace(asked, ci=LEVEL), within=whole.slice).scores
+    estimated = estimate(log, kept, replace(asked, ci=LEVEL), within=whole.slice)
+    n, squares = estimated.cells.pairs.sums
+    effective = n if log.is_frequency else equal_rows(n, squares)
+    scores = estimated.scores.with_columns(pl.Series(_ROWS, effective, pl.Float64))
     unscored = {name: log.numbers.as_count(number) for name, number in unscored_sums(log).items()}
     groups = whole.per_slice(pairs.lazy(), **unscored).collect()
     numbered = groups.select(*whole.slice).with_row_index(_GROUP).lazy()
@@ -84,7 +90,7 @@ def _of_metric(
 ) -> pl.DataFrame:
     """The gap of a metric in each group of slices."""
     score, low, high, _ = Side.of(slices, metric.name)
-    scale, n = scale_of(metric), floats(slices["n"])
+    scale, n = scale_of(metric), floats(slices[_ROWS])
     below, above = (scale.effective_rows(score, limit, n) for limit in (low, high))
     # At an end of the range, one limit is the score.
     rows = np.fmin(below, above)

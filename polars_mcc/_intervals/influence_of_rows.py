@@ -68,11 +68,15 @@ class Influence(NamedTuple):
         phi_phi: Floats,
         smoothed: Sequence[int],
         phi: Floats = _NONE,
+        *,
+        is_mean: bool = False,
     ) -> Influence:
         """Put together what the tables of a metric tell: the arrays are (tables, slices)."""
         value = np.broadcast_to(value, phi_phi.shape)
         least, largest = (np.broadcast_to(end, value.shape[-1:]) for end in ends)
         rows = [effective_rows(value[at], least, largest, phi_phi[at]) for at in smoothed]
+        if is_mean:  # All rows alike tell as much as rows at the ends of the range, at least.
+            rows = [np.where(np.isnan(of_table), 1.0, of_table) for of_table in rows]
         max_variance = np.fmax.reduce(phi_phi[smoothed])
         observed = value[OBSERVED], least, largest, phi_phi[OBSERVED]
         return cls(*observed, np.fmin.reduce(rows), max_variance, phi)
@@ -185,7 +189,9 @@ def _of_some(
                 squared, metric.given, classes.has_gaps, is_pooled=len(tables) > POOLED
             )
         ends, value = ends_of(metric, terms), score.of_slices().value
-        influences[metric.name] = Influence.of(value, ends, squared, smoothed, phi)
+        influences[metric.name] = Influence.of(
+            value, ends, squared, smoothed, phi, is_mean=metric.is_mean
+        )
     return influences
 
 
@@ -313,7 +319,9 @@ def _of_some_pairs(
         each = [of_table[metric.name] for of_table in of_tables]
         value, squares = (np.stack(arrays) for arrays in zip(*(of[:2] for of in each), strict=True))
         _, _, ends, phi = each[0]
-        influences[metric.name] = Influence.of(value, ends, squares, [len(tables) - 1], phi)
+        influences[metric.name] = Influence.of(
+            value, ends, squares, [len(tables) - 1], phi, is_mean=metric.is_mean
+        )
     return influences
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
@@ -28,6 +27,7 @@ from polars_mcc._metrics.one_vs_rest import Col
 Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
 """Of the positive class; or a mean over classes, alike or by gold rows; or of the sums of all."""
 
+_MOST = 1e100
 _ELKAN = "Elkan 2001, The foundations of cost-sensitive learning, IJCAI"
 
 
@@ -58,8 +58,11 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
         C. J. van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
     check_number("beta", beta)
-    if not 0 < beta < math.inf:
-        msg = f"beta must be above 0, got {beta}; 1 is f1, 2 weighs recall more, 0.5 precision"
+    if not 0 < beta < _MOST:
+        msg = (
+            f"beta must be above 0 and below {_MOST:g}, got {beta}; 1 is f1, 2 weighs recall more, "
+            "0.5 precision"
+        )
         raise ValueError(msg)
     check_choice("average", average, Average)
     squared = float(beta) ** 2
@@ -154,7 +157,7 @@ def cost(
     if costs is None:
         formula = " + ".join(f"{number:g}·{name}" for name, number in cells.items() if number)
         of_positive = Metric("cost", _mean_cost(cells), f"({formula}) / s", _ELKAN, ends)
-        return replace(of_positive, is_of_positive=True, less_is_better=True)
+        return replace(of_positive, is_of_positive=True, less_is_better=True, is_mean=True)
 
     def of_labels(dtype: pl.DataType) -> Metric:
         known = typed(of_pairs, dtype)
@@ -168,6 +171,7 @@ def cost(
         _ELKAN,
         ends,
         less_is_better=True,
+        is_mean=True,
         of_labels=of_labels,
     )
     return unbound

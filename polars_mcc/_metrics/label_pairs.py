@@ -23,14 +23,16 @@ IntoByPair: TypeAlias = ByPair | pl.DataFrame | str
 def by_pair(given: IntoByPair, name: str) -> ByPair:
     """The numbers that a user gives, or an error. Labels of a file are text."""
     if isinstance(given, str):
-        given = pl.read_csv(given, infer_schema=False).with_columns(
-            pl.col(name).cast(pl.Float64, strict=True)
-        )
+        given = pl.read_csv(given, infer_schema=False, raise_if_empty=False)
     if isinstance(given, pl.DataFrame):
         if {*given.columns} != {"gold", "pred", name}:
             msg = f"{name} needs the columns gold, pred and {name}, got {given.columns}"
             raise ValueError(msg)
-        given = {(gold, pred): n for gold, pred, n in given.select("gold", "pred", name).rows()}
+        rows = given.select("gold", "pred", pl.col(name).cast(pl.Float64)).rows()
+        given = {(gold, pred): number for gold, pred, number in rows}
+        if len(given) < len(rows):
+            msg = f"{name} has a pair of gold and pred twice: keep one number for each"
+            raise ValueError(msg)
     if not isinstance(given, Mapping):
         msg = f"{name} by gold label and prediction must be a mapping, got {given!r}"
         raise TypeError(msg)

@@ -13,7 +13,7 @@ from polars_mcc._metrics.weighted_kappa import kappa
 
 CALLS: dict[str, tuple[Callable[..., Metric], str]] = {
     "f_beta": (f_beta, "f_beta(2), f_beta(0.5, macro)"),
-    "cost": (cost, "cost(fn=10, fp=1)"),
+    "cost": (cost, "cost(fn=10, fp=1), cost('costs.csv')"),
     "top_k": (top_k, "top_k(3)"),
     "kappa": (kappa, "kappa(quadratic), kappa(linear, order=[low, mid, high])"),
 }
@@ -38,7 +38,7 @@ def of_call(text: str) -> Metric | None:
 
 def _parsed(text: str) -> ast.Call:
     call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call):
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
         msg = "it is more than a call"
         raise TypeError(msg)
     return call

@@ -240,7 +240,7 @@ def has_rows(part: str, rest: str) -> Value:
     return has
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
     """A score of slices: its expression, what `metrics()` shows, and what intervals need."""
 
@@ -273,6 +273,8 @@ class Metric:
     """
     is_of_rows: bool = False
     """Whether it is a mean over all rows."""
+    is_mean: bool = False
+    """Whether it is a mean of numbers of rows, which may be equal for all rows of a slice."""
     of_rest: bool = False
     """Whether these rows have another label than the positive one."""
     classes_needed: Needed = "any"
@@ -357,9 +359,10 @@ def sums_of_mean(column: str, weight: str | None = None) -> dict[str, Sum]:
     """The two sums of a mean over a column of `classes`. Classes without a value are left out."""
     if weight is None:
         return {"total": lambda col: col(column).sum(), "weight": lambda col: col(column).count()}
+    # Polars adds up a column with nulls in another order than one without.
     return {
-        "total": lambda col: (col(column) * col(weight)).sum(),
-        "weight": lambda col: col(weight).filter(col(column).is_not_null()).sum(),
+        "total": lambda col: (col(column) * col(weight)).fill_null(0).sum(),
+        "weight": lambda col: (col(weight) * col(column).is_not_null().cast(pl.Float64)).sum(),
     }
 
 

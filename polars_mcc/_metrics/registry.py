@@ -150,6 +150,9 @@ def register_metric(
         >>> log.mcc.score(metrics=["mcc", "recall_min"]).row(0)
         (3, 0.5, 0.5, 0)
     """
+    if isinstance(definition, Metric):
+        msg = "a metric of polars_mcc.metric is passed as it is, as in metrics=[metric.cost(fn=2)]"
+        raise TypeError(msg)
     if name in _BUILT_IN | _RESERVED:
         built_in = f", or the built-in metric, as in metrics='{name}'" if name in _BUILT_IN else ""
         msg = (

@@ -100,7 +100,7 @@ class ScoreThresholds:
         shared = self._best(whole, _of_whole(log, levels), grid, metric, kept)
         shared = shared.select(*whole.slice, cut="score")
         own = self._best(log, levels, grid, metric, kept)
-        points = self._points(log, levels, shared)
+        points = self._points(log, levels, shared).drop_nulls("score")
         at_shared = _valued(log, points, [metric]).select(
             *log.slice, pl.col(name).alias(shared_name), shared="score"
         )

@@ -131,19 +131,28 @@ def _share_of(side: str, label: object) -> Sum:
 
 
 _Place: TypeAlias = Callable[[pl.Expr], pl.Expr]
-"""The place of each label in the order, as a float."""
+"""The place of each label in the order: a float, or the number that the label is."""
 
 
 def _quadratic(place: _Place) -> tuple[dict[str, Sum], _Chance]:
     """E is the mean square of a difference: both variances, and the square of the means' one."""
+
+    def above_least(label: pl.Expr, gold: pl.Expr) -> pl.Expr:
+        """From the least gold label of a slice: large integers have small differences."""
+        return (place(label) - place(gold).min()).cast(pl.Float64)
+
+    def squared(label: pl.Expr, gold: pl.Expr) -> pl.Expr:
+        return above_least(label, gold) ** 2
+
+    def apart(gold: pl.Expr, pred: pl.Expr) -> pl.Expr:
+        return (place(gold) - place(pred)).cast(pl.Float64) ** 2
+
     sums: dict[str, Sum] = {
-        "observed": lambda col: (
-            col("share") * col("gold").pipe(lambda x, y: (place(x) - place(y)) ** 2, col("pred"))
-        ).sum()
+        "observed": lambda col: (col("share") * col("gold").pipe(apart, col("pred"))).sum()
     }
     for side in ("gold", "pred"):
-        sums[side] = _mean_of(side, place)
-        sums[f"{side}²"] = _mean_of(side, lambda x: place(x) ** 2)
+        sums[side] = _mean_beside_gold(side, above_least)
+        sums[f"{side}²"] = _mean_beside_gold(side, squared)
 
     def chance(terms: Terms) -> pl.Expr:
         x, y = terms["gold"], terms["pred"]
@@ -173,6 +182,10 @@ def _up_to(place: _Place, last: int) -> _Place:
     return lambda x: (place(x) <= last).cast(pl.Float64)
 
 
+def _mean_beside_gold(side: str, number: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Sum:
+    return lambda col: (col("share") * col(side).pipe(number, col("gold"))).sum()
+
+
 def _mean_of(side: str, number: _Place) -> Sum:
     return lambda col: (col("share") * col(side).pipe(number)).sum()
 
@@ -194,13 +207,19 @@ def _order(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> 
 
 def _place(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> _Place:
     if order is None and dtype.is_numeric():
-        return lambda x: x.cast(pl.Float64)
+        return lambda x: x
     labels = _order(dtype, order, weights)
+    if len(labels) < 2:
+        msg = f"kappa({weights}) needs two labels or more in order, got {labels}"
+        raise ValueError(msg)
 
     def place(label: pl.Expr) -> pl.Expr:
-        known = pl.Series(labels, dtype=dtype)
-        places = pl.Series(range(len(labels)), dtype=pl.Float64)
-        found = label.cast(dtype).replace_strict(known, places, default=None)
+        if order is None and isinstance(dtype, pl.Enum):
+            found = label.cast(dtype).to_physical().cast(pl.Float64)
+        else:
+            known = pl.Series(labels, dtype=dtype)
+            places = pl.Series(range(len(labels)), dtype=pl.Float64)
+            found = label.cast(dtype).replace_strict(known, places, default=None)
         text = label.cast(pl.String).fill_null("null")
         message: list[str | pl.Expr] = [
             "label '",

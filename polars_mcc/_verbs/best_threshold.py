@@ -86,6 +86,10 @@ def best_threshold(
             msg = said(name, " says which metric to keep, as in ", option(name, {"ppv": 0.9}))
             raise ValueError(msg)
     rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
+    for rule in rules:
+        if rule.metric.name == chosen.name and rule.metric.formula != chosen.formula:
+            msg = f"two metrics are named '{chosen.name}': rename one of them, as in .alias('mine')"
+            raise ValueError(msg)
     check_of_counts([chosen, *(rule.metric for rule in rules)])
     cuts = thresholds_of(log, "best_threshold", keys, best_columns(chosen), thresholds)
     kept = [(rule.metric, ~rule.misses()) for rule in rules]

@@ -211,7 +211,7 @@ def check(
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = judging.unjudged(marked, models)
-    if not unjudged and "fails" not in judged[VERDICT]:
+    if judged.height and not unjudged and "fails" not in judged[VERDICT]:
         return judged
     messages = [*judging.failing(marked)]
     if (judged[VERDICT] == "not judged").all():

@@ -56,7 +56,8 @@ def gaps(
         metrics: One metric or several, as in `by`, all of labels or all of scores, with intervals.
         within: Compare slices only within each value of these columns, such as countries within
             each device.
-        min_n: The least number of rows of a slice. Smaller slices are left out.
+        min_n: The least number of rows of a slice. Smaller slices are left out. With sample weights
+            w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests: see `compare`.
 
@@ -214,8 +215,15 @@ def _failure(judged: pl.DataFrame, ci: float | None) -> str:
         sure = "" if ci is None else f", significantly (ci={ci})"
         fail = "fails" if wide.height == 1 else "fail"
         messages.append(f"{wide.height} of {known.height} gaps {fail}: {words}{sure}")
-    left = judged.filter(~pl.col("metric").is_in(known["metric"].implode()))
+    apart: list[str] = [name for name in ("metric", "model") if name in judged.columns]
+    left = (
+        judged.join(known, on=apart, how="anti", maintain_order="left")
+        .select(apart)
+        .unique(maintain_order=True)
+    )
     if left.height:
-        names = ", ".join(left["metric"].unique(maintain_order=True))
+        names = ", ".join(" of ".join(row) for row in left.rows())
         messages.append(f"no gap of {names} can be judged: fewer than two slices are compared")
+    if judged.is_empty():
+        messages.append("there is no slice to judge")
     return "; ".join(messages) + table(wide.drop(VERDICT))

@@ -211,7 +211,8 @@ class _WholeLog:
         search, scale = self.search, self.search.scale
         v_rest, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
         largest, spread = np.full(len(n), math.inf), np.full(len(n), math.nan)
-        if math.isfinite(scale.max_rows):  # The evidence whatever the limits, at most.
+        # The evidence whatever the limits, at most. A sum of sample weights is no number of rows.
+        if math.isfinite(scale.max_rows) and search.scorer.is_frequency:
             largest = scale.evidence(scale.proportion(score), scale.max_rows * n, v_rest, rows)
         evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(largest), math.nan, 0.0)
         [behind] = np.nonzero((score < rest) & (largest >= needed))

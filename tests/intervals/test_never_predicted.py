@@ -131,8 +131,7 @@ def test_limits_are_those_of_two_tables(matrix):
             continue
         ends = [scores(table)[name] for table in tables]
         own = 0.0, 0.0
-        is_defined = plain[name] is not None and plain[name] == pytest.approx(score, abs=1e-12)
-        if name == "mcc_macro" and not is_defined:
+        if name == "mcc_macro":  # `plain` is the mean of fewer classes, also where it is equal.
             assert low <= min(*ends, score) + 1e-9, (name, matrix)
             assert high >= max(*ends, score) - 1e-9, (name, matrix)
             continue

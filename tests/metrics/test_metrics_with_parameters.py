@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sklearn.metrics import cohen_kappa_score, fbeta_score
-from statsmodels.stats.inter_rater import cohens_kappa
 from support import LABELS, in_turn, log_of
 
 import polars_mcc
@@ -105,11 +104,9 @@ def test_weighted_kappa_is_that_of_scikit_learn_and_of_statsmodels(dtype, weight
     table = np.zeros((k, k))
     np.add.at(table, (gold, pred), 1)
     power = {"linear": 1, "quadratic": 2}[weights]
-    known = (
-        cohens_kappa(table, weights=np.arange(k), wt=None, return_results=True) if False else None
-    )
+    inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
     distances = np.abs(np.subtract.outer(np.arange(k), np.arange(k))) ** power
-    known = cohens_kappa(table, weights=distances)
+    known = inter_rater.cohens_kappa(table, weights=distances)
     assert answer[name] == pytest.approx(known.kappa, rel=1e-12)
     assert answer[f"{name}_se"] == pytest.approx(known.std_kappa, rel=1e-10)
     by_pair = {
@@ -306,6 +303,10 @@ def test_two_of_one_name_need_another():
         ("f_beta(2, every)", "average must be one of 'positive', 'macro', 'weighted', 'micro'"),
         ("f_beta(2", r"'f_beta\(2' is no metric; write it as"),
         ("f_beta(2) + 1", "it is more than a call"),
+        ("f_beta(2)(3)", "it is more than a call"),
+        ("cost(fn=10).alias('x')", "it is more than a call"),
+        ("f_beta(1e155)", "beta must be above 0 and below"),
+        ("kappa(linear, order=[])", "needs two labels or more"),
         ("cost()", "cost needs what errors cost"),
         ("cost(fn=0)", "cost needs what errors cost"),
         ("cost(fn=ten)", "fn must be a number"),
@@ -340,3 +341,46 @@ def test_the_functions_are_a_module_of_their_own():
     assert "metric" not in polars_mcc.__all__
     assert "metric" in dir(polars_mcc)
     assert metric.__all__ == ["cost", "f_beta", "kappa", "top_k"]
+
+
+@pytest.mark.parametrize("offset", [2000, 10**8, 10**15])
+def test_labels_that_are_large_integers_lose_no_digit(offset):
+    gold, pred = codes_of(11)
+    small, large = (
+        pl.DataFrame({"gold": gold + shift, "pred": pred + shift}) for shift in (0, offset)
+    )
+    asked = {"metrics": "kappa(quadratic)", "ci": 0.95}
+    assert_frame_equal(large.mcc.score(**asked), small.mcc.score(**asked), rel_tol=1e-13)
+    value = polars_mcc.ExprMcc(pl.col("pred")).score(metric="kappa(quadratic)")
+    want = small.mcc.score(metrics="kappa(quadratic)")["kappa_quadratic"].item()
+    assert large.select(value).item() == pytest.approx(want, rel=1e-13)
+
+
+def test_metrics_are_keys_of_bounds():
+    gold, pred = codes_of(12, 2)
+    log = pl.DataFrame({"gold": gold == 1, "pred": pred == 1, "score": pred}).mcc
+    costs = metric.cost({(True, False): 10})
+    assert log.check(max={costs: 9})["verdict"].to_list() == ["passes"]
+    assert log(score="score").best_threshold(max={metric.cost(fp=1): 0.9}).height == 1
+    with pytest.raises(ValueError, match="two metrics are named 'ppv'"):
+        log(score="score").best_threshold(metric=costs_named_ppv(), min={"ppv": 0.1})
+
+
+def costs_named_ppv():
+    return metric.cost(fn=3, fp=1).alias("ppv")
+
+
+def test_no_shared_threshold_has_no_score():
+    frame = pl.DataFrame({"gold": [1, 0, 1, 0], "score": [1, 2, 3, 4]})
+    log = frame.mcc(score="score", positive=1)
+    answer = log.best_threshold(metric="cost(fn=10, fp=1)", max={"cost(fn=10, fp=1)": 0.01})
+    [row] = answer.to_dicts()
+    assert {row[name] for name in ("threshold", "cost", "shared_threshold", "cost_shared")} == {
+        None
+    }
+
+
+def test_a_pair_is_named_once():
+    costs = pl.DataFrame({"gold": [1, 1], "pred": [2, 2], "cost": [3, 4]})
+    with pytest.raises(ValueError, match="cost has a pair of gold and pred twice"):
+        metric.cost(costs)

@@ -8,13 +8,13 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from fairlearn.metrics import MetricFrame
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, recall_score
 from support import in_turn
 
-from polars_mcc import bins, each, rollup, trailing
+import polars_mcc
+from polars_mcc import CheckError, bins, each, rollup, trailing
 
 OF_SKLEARN = {
     "accuracy": accuracy_score,
@@ -105,7 +105,7 @@ def test_the_values_are_those_of_fairlearn(metric):
     log = log_of(5, 2000, 7)
     [row] = log.mcc(positive=True).gaps("part", metrics=[metric]).to_dicts()
     gold, pred, part = (log[name].to_numpy() for name in ("gold", "pred", "part"))
-    peer = MetricFrame(
+    peer = pytest.importorskip("fairlearn.metrics").MetricFrame(
         metrics=OF_SKLEARN[metric], y_true=gold, y_pred=pred, sensitive_features=part
     )
     assert row["diff"] == pytest.approx(peer.difference(method="between_groups"), abs=1e-12)
@@ -243,3 +243,43 @@ def test_equal_slices_seldom_have_a_gap():
     assert found["spread"].mean() < 0.02
     assert (found["diff_low"] == 0).mean() > 0.95
     assert (found["p_value"] < 0.05).mean() < 0.075
+
+
+@pytest.mark.parametrize("scale", [1e6, 0.1, 1 / 600])
+def test_gaps_and_searches_do_not_depend_on_the_scale_of_sample_weights(scale):
+    i = pl.int_range(600)
+    log = pl.select(key=i % 4, gold=i % 2 == 0, pred=(i % 2 == 0) ^ (i % 7 == i % 4))
+    one, other = (
+        log.with_columns(w=(1.0 + i % 3) * factor).mcc(sample_weight="w") for factor in (1, scale)
+    )
+    asked = {"metrics": ["accuracy", "mcc"], "min_n": 20}
+    found, expected = (each.gaps("key", **asked).drop("n", "n_null") for each in (other, one))
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+    found, expected = (
+        each.worst("key", verdicts=True).select("slice", "p_value", "verdict")
+        for each in (other, one)
+    )
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+
+
+def test_a_slice_whose_rows_cost_the_same_is_compared():
+    a = pl.DataFrame({"g": "a", "gold": [False] * 50, "pred": False})
+    sides = {"gold": [True] * 25 + [False] * 25, "pred": [False] * 20 + [True] * 5 + [False] * 25}
+    b = pl.DataFrame({"g": "b", **sides})
+    log = pl.concat([a, b]).mcc
+    for asked in (
+        "cost(fn=10, fp=1, tp=-2)",
+        polars_mcc.metric.cost({(True, False): 10, (False, True): 1, (True, True): -2}),
+    ):
+        [gap] = log.gaps("g", metrics=asked).to_dicts()
+        assert (gap["n_slices"], gap["diff"]) == (2, 3.8)
+        low, high = log.by("g", metrics=asked, ci=0.95).select("cost_low", "cost_high").row(0)
+        assert -2 < low < 0 < high < 3
+
+
+@pytest.mark.parametrize("bound", [{"min": 0.9}, {"max_gap": 0.1}])
+def test_a_gate_of_no_rows_fails_also_with_several_models(bound):
+    log = pl.DataFrame(schema={"g": pl.Int8, "gold": pl.Int8, "a": pl.Int8, "b": pl.Int8})
+    for pred in ("a", ["a"], ["a", "b"]):
+        with pytest.raises(CheckError, match="no slice to judge|no gap of mcc can be judged"):
+            log.mcc(pred=pred).check("g", **bound)
