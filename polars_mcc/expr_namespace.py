@@ -195,5 +195,5 @@ class SeriesMcc:
             nulls=nulls,
             zero_division=zero_division,
         )
-        score: float | None = log.score(metrics=metric)[asked.name].item()
+        score: float | None = log.score(metrics=asked)[asked.name].item()
         return score

@@ -18,7 +18,7 @@ from polars_mcc._comparisons.evidence import LEVEL
 from polars_mcc._comparisons.gap_and_spread import Compared, Gap, gap_of, scale_of
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
-from polars_mcc._intervals.count_arrays import equal_rows, floats
+from polars_mcc._intervals.count_arrays import floats
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.scores_with_intervals import estimate
 from polars_mcc._metrics.metric_type import Metric
@@ -66,8 +66,7 @@ def gaps(
     large = log.per_slice(scored, rows=rows).filter(pl.col("rows") >= min_n).collect()
     kept = pairs.join(large, on=log.slice, how="semi", nulls_equal=True)
     estimated = estimate(log, kept, replace(asked, ci=LEVEL), within=whole.slice)
-    n, squares = estimated.cells.pairs.sums
-    effective = n if log.is_frequency else equal_rows(n, squares)
+    effective = estimated.cells.pairs.effective(is_frequency=log.is_frequency)
     scores = estimated.scores.with_columns(pl.Series(_ROWS, effective, pl.Float64))
     unscored = {name: log.numbers.as_count(number) for name, number in unscored_sums(log).items()}
     groups = whole.per_slice(pairs.lazy(), **unscored).collect()

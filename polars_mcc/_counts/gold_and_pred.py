@@ -133,12 +133,6 @@ def sides_of(
         is_float = bool(roles.score_labels) or not is_exact
         labels: pl.DataType = pl.Boolean()
         preds = pl.Float64() if is_float else common_dtype(of_models)
-        if getattr(of_row, "needs_classes", False) and not roles.score_labels:
-            msg = (
-                "this metric ranks the scores of all classes of a row, and this log has one score: "
-                "name a score per class, as in log(score={'cat': 'p_cat', 'dog': 'p_dog'})"
-            )
-            raise ValueError(msg)
         if roles.score_labels and of_row is None and not several:
             msg = (
                 "this log has a score per class, and here one score is needed: ask for one class, "

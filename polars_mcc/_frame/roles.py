@@ -157,6 +157,15 @@ class Roles:
                 msg = said(verb, " does not support ", what, f": {reason}; leave it out", instead)
                 raise ValueError(msg)
 
+    def check_score_per_class(self) -> None:
+        """Raise a ValueError if the log has one score of a row."""
+        if self.scores is not None and not self.score_labels:
+            msg = (
+                "this metric ranks the scores of all classes of a row, and this log has one score: "
+                "name a score per class, as in log(score={'cat': 'p_cat', 'dog': 'p_dog'})"
+            )
+            raise ValueError(msg)
+
 
 def roles_of(frame: object, given: GivenRoles) -> Roles:
     """Check the options of a log against its schema, or raise an error. No lazy data are read."""

@@ -64,6 +64,11 @@ class Counted(NamedTuple):
         n, squares = (added_up(x, self.slices, self.number) for x in (self.n, self.squares))
         return n, squares
 
+    def effective(self, *, is_frequency: bool) -> Floats:
+        """The rows of each slice; with sample weights, so many of equal weight."""
+        n, squares = self.sums
+        return n if is_frequency else equal_rows(n, squares)
+
     @property
     def per_weight(self) -> Floats:
         """How many rows a weight of 1 stands for, in each slice."""

@@ -160,9 +160,9 @@ def cost(
         return replace(of_positive, is_of_positive=True, less_is_better=True, is_mean=True)
 
     def of_labels(dtype: pl.DataType) -> Metric:
-        known = typed(of_pairs, dtype)
-        sums: dict[str, Sum] = {"mean": lambda col: mean_of_pairs(col, known)}
-        return replace(unbound, pairs=sums, of_labels=None)
+        return replace(
+            unbound, pairs={"mean": mean_of_pairs(typed(of_pairs, dtype))}, of_labels=None
+        )
 
     unbound = Metric(
         "cost",

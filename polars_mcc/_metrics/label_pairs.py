@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import add
 from typing import TypeAlias
@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import check_number
 from polars_mcc._frame.labels import as_label, from_text, is_text
-from polars_mcc._metrics.one_vs_rest import Col
+from polars_mcc._metrics.metric_type import Sum
 
 ByPair: TypeAlias = Mapping[tuple[object, object], float]
 """A number by gold label and prediction."""
@@ -76,8 +76,14 @@ def typed_label(label: object, dtype: pl.DataType) -> object:
     return as_label(label, dtype, f"label {label!r} of a metric")
 
 
-def of_pairs(col: Col, numbers: ByPair) -> pl.Expr:
-    """The number of each pair; 0 for a pair that is not named."""
+def mean_of(number: Callable[..., pl.Expr], *sides: str) -> Sum:
+    """The mean number of a row, from its labels of these sides: "gold", "pred" or both."""
+    side, *others = sides
+    return lambda col: (col("share") * col(side).pipe(number, *map(col, others))).sum()
+
+
+def mean_of_pairs(numbers: ByPair) -> Sum:
+    """The mean number of a row; 0 for a pair that is not named."""
 
     def number_of(gold: pl.Expr, pred: pl.Expr) -> pl.Expr:
         each = (
@@ -87,9 +93,4 @@ def of_pairs(col: Col, numbers: ByPair) -> pl.Expr:
         )
         return reduce(add, each)
 
-    return col("gold").pipe(number_of, col("pred"))
-
-
-def mean_of_pairs(col: Col, numbers: ByPair) -> pl.Expr:
-    """The mean number of a row."""
-    return (col("share") * of_pairs(col, numbers)).sum()
+    return mean_of(number_of, "gold", "pred")

@@ -261,6 +261,7 @@ class Metric:
     """Aggregations over the columns of bins of scores of a slice, by name."""
     of_row: OfRow | None = None
     """With a score per class: makes one score of the scores of a row."""
+    needs_score_per_class: bool = False
     influence: str = ""
     """The name of the metric of scores whose rows have the same influence; "": its own."""
     is_of_scores: bool = False  # whether it needs scores, not predicted labels
@@ -317,9 +318,10 @@ class Metric:
         return "score" if self.is_of_scores else "pred"
 
     def of_row_in(self, roles: Roles) -> OfRow | None:
-        """What makes one score of the scores of a row; None if it takes a row's one score."""
-        needs_classes = getattr(self.of_row, "needs_classes", False)
-        return self.of_row if roles.score_labels or needs_classes else None
+        """What makes one score of the scores of a row, or None; an error if it needs several."""
+        if self.needs_score_per_class:
+            roles.check_score_per_class()
+        return self.of_row if roles.score_labels else None
 
     @property
     def is_share(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import polars as pl
 
@@ -75,7 +74,6 @@ class _TopK:
     """
 
     k: int
-    needs_classes: ClassVar[bool] = True
 
     def __call__(self, each: Sequence[tuple[pl.Expr, pl.Expr]]) -> tuple[pl.Expr, pl.Expr]:
         hits = []
@@ -131,5 +129,6 @@ def top_k(k: int) -> Metric:
         is_of_scores=True,
         levels={"total": lambda col: (col("positive") * col("score")).sum()},
         of_row=_TopK(int(k)),
+        needs_score_per_class=True,
         influence="top_k",
     )

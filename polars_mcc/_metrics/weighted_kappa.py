@@ -18,6 +18,7 @@ from polars_mcc._metrics.label_pairs import (
     ByPair,
     IntoByPair,
     by_pair,
+    mean_of,
     mean_of_pairs,
     typed,
     typed_label,
@@ -107,11 +108,11 @@ def _beyond_chance(chance: _Chance) -> Value:
 
 def _by_table(weights: ByPair) -> tuple[dict[str, Sum], _Chance]:
     """E is Σ w_ij T_i P_j, with the shares T_i of gold labels and P_j of predictions."""
-    sums: dict[str, Sum] = {"observed": lambda col: mean_of_pairs(col, weights)}
+    sums: dict[str, Sum] = {"observed": mean_of_pairs(weights)}
     golds, preds = ([*dict.fromkeys(labels)] for labels in zip(*weights, strict=True))
     for side, labels in (("gold", golds), ("pred", preds)):
         for place, label in enumerate(labels):
-            sums[f"{side} {place}"] = _share_of(side, label)
+            sums[f"{side} {place}"] = mean_of(_is(label), side)
 
     def chance(terms: Terms) -> pl.Expr:
         each = [
@@ -123,11 +124,8 @@ def _by_table(weights: ByPair) -> tuple[dict[str, Sum], _Chance]:
     return sums, chance
 
 
-def _share_of(side: str, label: object) -> Sum:
-    def is_label(column: pl.Expr) -> pl.Expr:
-        return column.eq_missing(pl.lit(label)).cast(pl.Float64)
-
-    return lambda col: (col("share") * col(side).pipe(is_label)).sum()
+def _is(label: object) -> Callable[[pl.Expr], pl.Expr]:
+    return lambda column: column.eq_missing(pl.lit(label)).cast(pl.Float64)
 
 
 _Place: TypeAlias = Callable[[pl.Expr], pl.Expr]
@@ -147,12 +145,10 @@ def _quadratic(place: _Place) -> tuple[dict[str, Sum], _Chance]:
     def apart(gold: pl.Expr, pred: pl.Expr) -> pl.Expr:
         return (place(gold) - place(pred)).cast(pl.Float64) ** 2
 
-    sums: dict[str, Sum] = {
-        "observed": lambda col: (col("share") * col("gold").pipe(apart, col("pred"))).sum()
-    }
+    sums = {"observed": mean_of(apart, "gold", "pred")}
     for side in ("gold", "pred"):
-        sums[side] = _mean_beside_gold(side, above_least)
-        sums[f"{side}²"] = _mean_beside_gold(side, squared)
+        sums[side] = mean_of(above_least, side, "gold")
+        sums[f"{side}²"] = mean_of(squared, side, "gold")
 
     def chance(terms: Terms) -> pl.Expr:
         x, y = terms["gold"], terms["pred"]
@@ -163,13 +159,9 @@ def _quadratic(place: _Place) -> tuple[dict[str, Sum], _Chance]:
 
 def _linear(place: _Place, number: int) -> tuple[dict[str, Sum], _Chance]:
     """E is Σ_k F_k (1 - G_k) + G_k (1 - F_k), with the shares of labels up to the place k."""
-    sums: dict[str, Sum] = {
-        "observed": lambda col: (
-            col("share") * col("gold").pipe(lambda x, y: (place(x) - place(y)).abs(), col("pred"))
-        ).sum()
-    }
+    sums = {"observed": mean_of(lambda x, y: (place(x) - place(y)).abs(), "gold", "pred")}
     for side, last in itertools.product(("gold", "pred"), range(number - 1)):
-        sums[f"{side} {last}"] = _mean_of(side, _up_to(place, last))
+        sums[f"{side} {last}"] = mean_of(_up_to(place, last), side)
 
     def chance(terms: Terms) -> pl.Expr:
         both = [(terms[f"gold {last}"], terms[f"pred {last}"]) for last in range(number - 1)]
@@ -180,14 +172,6 @@ def _linear(place: _Place, number: int) -> tuple[dict[str, Sum], _Chance]:
 
 def _up_to(place: _Place, last: int) -> _Place:
     return lambda x: (place(x) <= last).cast(pl.Float64)
-
-
-def _mean_beside_gold(side: str, number: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Sum:
-    return lambda col: (col("share") * col(side).pipe(number, col("gold"))).sum()
-
-
-def _mean_of(side: str, number: _Place) -> Sum:
-    return lambda col: (col("share") * col(side).pipe(number)).sum()
 
 
 def _order(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> list[object]:

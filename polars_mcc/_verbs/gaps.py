@@ -22,6 +22,7 @@ from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, name_of
 from polars_mcc._metrics import registry
+from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric, IntoMetrics
 
 COLUMNS = (
@@ -161,7 +162,7 @@ def gaps(
     return log.in_kind(answer)
 
 
-def limits(metric: IntoMetric, max_gap: Widest, *others: object) -> dict[Any, float]:
+def limits(metric: IntoMetric, max_gap: Widest, *others: object) -> dict[Metric, float]:
     """The widest gap of each metric, or an error if it is no gap, or if there are others."""
     if any(other is not None for other in others):
         msg = "max_gap is checked alone: leave out min, max and no_worse_than, or check them apart"
@@ -173,21 +174,20 @@ def limits(metric: IntoMetric, max_gap: Widest, *others: object) -> dict[Any, fl
         if not 0 <= number < math.inf:
             msg = said(option("max_gap", number), " is no width: it must be at least 0, and finite")
             raise ValueError(msg)
-    return widest
+    return {registry.find_metric(name): number for name, number in widest.items()}
 
 
 def judged_gaps(
     log: Described[Any],
     keys: Sequence[IntoKey],
-    widest: Mapping[Any, float],
+    widest: Mapping[Metric, float],
     min_n: int,
     ci: float | None,
 ) -> tuple[pl.DataFrame, str]:
     """The answer of `gaps` with verdicts, and the message of an error; "" if all pass."""
     level = defaults.LEVEL if ci is None else ci
     found: pl.DataFrame = gaps(log, *keys, metrics=[*widest], min_n=min_n, ci=level)
-    names = [registry.find_metric(metric).name for metric in widest]
-    bounds = dict(zip(names, map(float, widest.values()), strict=True))
+    bounds = {metric.name: float(number) for metric, number in widest.items()}
     bound = pl.col(MAX_GAP)
     verdict = (
         pl.when(pl.col("diff").is_null())

@@ -258,7 +258,7 @@ def worst(
 
     taken = [*([] if long else [SAID]), *search_steps.columns_of_answer(chosen.name), "n_null"]
     each_key = KeySets("each", keys, total=False)
-    sides = sides_of(log, chosen.role, of_row=chosen.of_row)
+    sides = sides_of(log, chosen.role, of_row=chosen.of_row_in(log.roles))
     sliced = cut(sides, [each_key], taken=taken, clusters=True, long=long)
     settings = SearchSettings(
         metric=chosen,

@@ -165,15 +165,19 @@ class _WholeLog:
         evidence = np.where(is_comparable, evidence, math.nan)
         return Comparisons(score, rest, reference, spread, evidence, *shown)
 
+    @property
+    def _nothing(self) -> float:
+        """What rounding may leave of the rows of a rest."""
+        return float(self.every.n.sum()) * self.search.scorer.rounding
+
     def _margins(
         self, pairs: Counted | PairTables, first: int, last: int
     ) -> tuple[Margins, Margins]:
         """The margins of slices, and of their rests."""
-        counter, rounding = self.search.counter, self.search.scorer.rounding
+        counter, nothing = self.search.counter, self._nothing
         if not counter.is_reweighted:
             here = counter.margins(pairs, first, last)
-            return here, rest_of(here, self.margins, self.n * rounding)
-        nothing = float(self.every.n.sum()) * rounding
+            return here, rest_of(here, self.margins, nothing)
         sizes = counter.by_prediction(pairs, first, last)
         here = counter.margins(pairs, first, last, rows_per_label(*sizes))
         rests = rest_of(sizes, counter.by_prediction(self.every, 0, 1), nothing)
@@ -190,7 +194,7 @@ class _WholeLog:
         whole = [slices, *labels, *(np.tile(n, number) for n in self.every[4:])]
         taken = [*own[1:4], *(-n for n in own[4:])]
         rest, _ = Counted.of_rows(number, *map(np.concatenate, zip(whole, taken, strict=True)))
-        [left] = np.nonzero(rest.n > float(self.every.n.sum()) * self.search.scorer.rounding)
+        [left] = np.nonzero(rest.n > self._nothing)
         others = Counted(number, *(array[left] for array in rest[1:]))
         return counter.represented(own), counter.represented(others)
 

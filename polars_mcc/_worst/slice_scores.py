@@ -16,7 +16,7 @@ from polars_mcc._base.allowed_values import Correction, Rank, Reference
 from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse
 from polars_mcc._comparisons.rest_of_log import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
-from polars_mcc._intervals.count_arrays import Counted, equal_rows
+from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Scorer
@@ -139,8 +139,7 @@ class ModelSearch:
         [measured] = self.scorer.measured(pairs, asked, pools).values()
         score, ends = scale.turn * measured.score, (measured.interval.low, measured.interval.high)
         low, high = (scale.turn * end for end in ends[:: scale.turn])
-        n, squares = pairs.sums
-        n = n if self.scorer.is_frequency else equal_rows(n, squares)
+        n = pairs.effective(is_frequency=self.scorer.is_frequency)
         rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
         proportion = scale.proportion(score)
         return Limits(score, proportion, rows_up, rows_down, high - score, measured.phi)

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, reduce
 
 import numpy as np
 import polars as pl
@@ -90,28 +91,34 @@ def false_alarms(shares: np.ndarray, rows: int, samples: int) -> dict[str, float
     return times
 
 
+def print_ends(
+    of_slices: str,
+    names: Mapping[str, str],
+    worse: Callable[[float, float], float],
+    measured: Callable[[np.ndarray, int], dict[str, float]],
+    digits: int,
+    *,
+    short: bool,
+) -> None:
+    """The worst number of each metric over all settings, by classes and rows."""
+    print_head(["classes", f"rows of the rarest class{of_slices}"], [*names.values()])
+    for classes, rarest in itertools.product((2,) if short else (2, 3, 5), (10, 30, 100)):
+        cells = [measured(shares, rows_for(shares, rarest)) for shares in settings(classes)]
+        ends = (reduce(worse, [cell[name] for cell in cells]) for name in names)
+        print_row(classes, rarest, *(f"{end:.{digits}f}" for end in ends))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
     args = parsed(parser, samples=500)
-    fewest, of_classes = (10, 30, 100), (2,) if args.short else (2, 3, 5)
-    names = [f"least: {said}" for said in LABELS.values()]
-    print_head(["classes", "rows of the rarest class"], names)
-    for classes, rarest in itertools.product(of_classes, fewest):
-        least = dict.fromkeys(LABELS, 1.0)
-        for shares in settings(classes):
-            covers = coverage(shares, rows_for(shares, rarest), args.samples)
-            least = {name: min(covers[name], value) for name, value in least.items()}
-        print_row(classes, rarest, *(f"{value:.3f}" for value in least.values()))
+    covers = partial(coverage, samples=args.samples)
+    least = {name: f"least: {said}" for name, said in LABELS.items()}
+    print_ends("", least, min, covers, 3, short=args.short)
     print()
-    names = [f"times, most: {LABELS[name]}" for name in COMPARED]
-    print_head(["classes", "rows of the rarest class, a side"], names)
-    for classes, rarest in itertools.product(of_classes, fewest):
-        most = dict.fromkeys(COMPARED, 0.0)
-        for shares in settings(classes):
-            times = false_alarms(shares, rows_for(shares, rarest), args.samples)
-            most = {name: max(times[name], value) for name, value in most.items()}
-        print_row(classes, rarest, *(f"{value:.2f}" for value in most.values()))
+    alarms = partial(false_alarms, samples=args.samples)
+    most = {name: f"times, most: {LABELS[name]}" for name in COMPARED}
+    print_ends(", a side", most, max, alarms, 2, short=args.short)
 
 
 if __name__ == "__main__":
