@@ -67,6 +67,10 @@ class Product:
         rest = low - carry * _LIMB
         return (high + carry).cast(pl.Float64) + rest.cast(pl.Float64) / float(_LIMB)
 
+    def to_units(self) -> pl.Expr:
+        """The nearest float of the number itself, or its neighbour."""
+        return self.to_float() * float(_LIMB) ** (len(self.limbs) - 1)
+
 
 class Numbers:
     """Arithmetic of integer weights, whose unit is 1."""
@@ -118,6 +122,10 @@ class Numbers:
         """Multiply two numbers of units. Each is at most the total of a slice."""
         return Product((a * b,))
 
+    def times(self, factor: pl.Expr, units: pl.Expr) -> Product:
+        """Multiply a number of units by an integer below 2^60, exactly."""
+        return Product((factor * units,))
+
 
 class FloatNumbers(Numbers):
     """Arithmetic of float weights: as exact as integers for weights above 10^-18 of their total."""
@@ -166,6 +174,10 @@ class FloatNumbers(Numbers):
         a_low, b_low = a - a_high * _LIMB, b - b_high * _LIMB
         low = a_high * b_low + a_low * b_high + a_low * b_low // _LIMB
         return Product((a_high * b_high, low))
+
+    def times(self, factor: pl.Expr, units: pl.Expr) -> Product:
+        high = units // _LIMB
+        return Product((factor * high, factor * (units - high * _LIMB)))
 
 
 def numbers(dtype: pl.DataType) -> Numbers:

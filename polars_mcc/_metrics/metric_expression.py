@@ -203,12 +203,12 @@ class OneMetric:
         if self.positive is not None and self.metric.is_of_positive:
             is_positive = field("label").eq_missing(self.positive)
         terms = self._terms
-        terms |= {"overlap"} if "most" in terms else set()
-        columns = {
-            name: number
-            for name, number in of_marginals(t, p, c, is_positive).items()
-            if name in terms or (self.metric.is_of_positive and name.startswith("positive:"))
+        computed = terms_of(self.numbers, sums.from_columns(pl.col))
+        made_of = {
+            root for name in terms & {*computed} for root in computed[name].meta.root_names()
         }
+        marginals = of_marginals(t, p, c, is_positive)
+        columns = {name: marginals[name] for name in marginals if name in terms | made_of}
         columns |= {name: field(name).first() for name in ("n", "unit")}
         return classes.list.eval(struct({**sums.columns(), **columns}))
 

@@ -28,7 +28,6 @@ derivative; one that returns an expression of its own has none."""
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
 """The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
 
-
 Needed: TypeAlias = Literal["any", "two gold", "all gold", "all"]
 """Classes of a slice: any, two gold classes, all gold classes (two or more), or all of them as gold
 and as predicted."""
@@ -61,14 +60,15 @@ class Terms:
     formula gives the interval.
 
     `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
-    are s). `n` is the weight of the rows, and `k` the number of classes that occur. Products are
-    floats, each rounded once. `positive` is the table of the positive class and the rest. Of a log
-    of scores, there are `s`, the gold rows of `positive`, and `concordant` (see `over_levels`).
+    are s). Over all classes, `rest` is the rows of the rest of each, and `tn` its true negatives.
+    `n` is the weight of the rows, and `k` the number of classes that occur. Products are floats,
+    each rounded once. `positive` is the table of the positive class and the rest. Of a log of
+    scores, there are `s`, the gold rows of `positive`, and `concordant` (see `over_levels`).
     `terms["name"]` is a sum that the metric itself defines.
     """
 
     s, c, t, p = pl.col("s"), pl.col("c"), pl.col("t"), pl.col("p")
-    n, k = pl.col("total"), pl.col("k")
+    n, k, rest, tn = pl.col("total"), pl.col("k"), pl.col("rest"), pl.col("tn")
     k_gold, k_pred = pl.col("k_gold"), pl.col("k_pred")
     covariance, var_gold, var_pred = pl.col("cov"), pl.col("var_gold"), pl.col("var_pred")
     rows_squared, hits_times_rows = pl.col("ss"), pl.col("cs")
@@ -154,7 +154,8 @@ class OverClasses(OverPairs):
         """Take the columns of classes."""
         super().__init__(column)
         self.s = self.t = self.p = self.n = column("s")
-        self.c, self.k = column("hits").sum(), column("k")
+        self.c, self.tn, self.k = column("hits").sum(), column("tn").sum(), column("k")
+        self.rest = self.tn + column("fp").sum()
         unit: Any = column.number(1.0, is_total=True)
         self.rows_squared = self.gold_times_pred = unit
 

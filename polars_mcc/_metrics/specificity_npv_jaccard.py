@@ -22,16 +22,6 @@ def _float(number: pl.Expr) -> pl.Expr:
     return number.cast(pl.Float64)
 
 
-def _rest(terms: Terms) -> pl.Expr:
-    """Σ (s - t): the rows of the rest of each class."""
-    return _float(terms.k) * _float(terms.s) - _float(terms.t)
-
-
-def _tn(terms: Terms) -> pl.Expr:
-    """Σ (s - t - p + c)."""
-    return _rest(terms) - _float(terms.p - terms.c)
-
-
 def _has_rest(terms: Terms) -> pl.Expr:
     """Whether a class and its rest are gold. Unlike MCC and its kin, a rate of 0 is no 0/0."""
     return has_two_gold(terms)
@@ -67,7 +57,7 @@ SPECIFICITY_NPV_JACCARD = [
             "specificity",
             "(s - t - p + c) / (s - t)",
             (
-                lambda terms: terms.ratio(_tn(terms), _rest(terms)),
+                lambda terms: terms.ratio(terms.tn, terms.rest),
                 f"Σ(s - t - p + c) / Σ(s - t); {_OF_MISSES.format('1 - ')}",
             ),
             source=ALTMAN,
@@ -83,7 +73,7 @@ SPECIFICITY_NPV_JACCARD = [
             "npv",
             "(s - t - p + c) / (s - p)",
             (
-                lambda terms: terms.ratio(_tn(terms), _tn(terms) + _float(terms.t - terms.c)),
+                lambda terms: terms.ratio(terms.tn, terms.tn + (terms.t - terms.c)),
                 f"Σ(s - t - p + c) / Σ(s - p); {_OF_MISSES.format('1 - ')}",
             ),
             source=ALTMAN,
@@ -100,7 +90,7 @@ SPECIFICITY_NPV_JACCARD = [
                 "fpr",
                 "(p - c) / (s - t)",
                 (
-                    lambda terms: terms.ratio(terms.p - terms.c, _rest(terms)),
+                    lambda terms: terms.ratio(terms.p - terms.c, terms.rest),
                     f"Σ(p - c) / Σ(s - t); {_OF_MISSES.format('')}",
                 ),
                 source=FAWCETT,
