@@ -35,6 +35,7 @@ from polars_mcc._report.report import report as _report
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
 from polars_mcc._verbs.calibration import calibration as _calibration
+from polars_mcc._verbs.changes import changes as _changes
 from polars_mcc._verbs.check import CheckError
 from polars_mcc._verbs.check import check as _check
 from polars_mcc._verbs.classes import classes as _classes
@@ -191,6 +192,7 @@ class PredictionLog(Described[FrameT]):
     gaps = _as_method(_gaps)
     worst = _as_method(_worst)
     drift = _as_method(_drift)
+    changes = _as_method(_changes)
     curve = _as_method(_curve)
     best_threshold = _as_method(_best_threshold)
     calibration = _as_method(_calibration)

@@ -77,7 +77,7 @@ def contrasts(
     of_reference = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
     both = estimated.scores[b].with_columns(
         estimated.scores.select(*of_reference, own_a=pl.col(metric.name).gather(place)),
-        expected=_expected(estimated.scorer, given, own, estimated.pools)[b],
+        expected=expected_scores(estimated.scorer, given, own, estimated.pools)[b],
         own_b=metric.name,
     )
     if word == "expected":
@@ -150,7 +150,7 @@ def _other_slices(estimated: Estimate, metric: Metric, to: str | pl.Expr) -> tup
     return b, a[b]
 
 
-def _expected(scorer: Scorer, given: Given, own: Counted, pools: Pools) -> pl.Series:
+def expected_scores(scorer: Scorer, given: Given, own: Counted, pools: Pools) -> pl.Series:
     """The scores given the labels, as `by` has scores: NaN at 0/0 if `zero_division` is NaN."""
     expected = pl.Series(given.expected, nan_to_null=True)
     if scorer.zero_division is None or not math.isnan(scorer.zero_division):

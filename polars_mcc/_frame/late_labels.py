@@ -289,11 +289,11 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
     check_time(time.name, time.dtype)
     age = as_length("min_age", given.min_age)
     if given.now is None:
-        latest = rows.select(_before(time.expr.max(), age).alias(_TIME))
+        latest = rows.select(earlier(time.expr.max(), age).alias(_TIME))
         rows = rows.join(latest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
     else:
         now = pl.lit(_as_time(given.now, time), time.dtype)
-        since = pl.select(_before(now, age)).to_series()  # A scan skips files that are younger.
+        since = pl.select(earlier(now, age)).to_series()  # A scan skips files that are younger.
         rows = rows.filter(time.expr <= pl.lit(since.item(), since.dtype))
     return rows if isinstance(source, pl.LazyFrame) else _collected(rows)
 
@@ -303,7 +303,7 @@ def as_length(name: str, age: str | timedelta) -> str | timedelta:
     is_length = isinstance(age, str) and _LENGTH.fullmatch(age)
     if is_length or (isinstance(age, timedelta) and age >= timedelta(0)):
         try:
-            pl.select(_before(pl.lit(datetime(2000, 1, 1)), age))  # noqa: DTZ001 - any time
+            pl.select(earlier(pl.lit(datetime(2000, 1, 1)), age))  # noqa: DTZ001 - any time
         except pl.exceptions.PolarsError:
             pass
         else:
@@ -312,7 +312,7 @@ def as_length(name: str, age: str | timedelta) -> str | timedelta:
     raise ValueError(msg)
 
 
-def _before(time: pl.Expr, age: str | timedelta) -> pl.Expr:
+def earlier(time: pl.Expr, age: str | timedelta) -> pl.Expr:
     """The time so long before another."""
     return time - pl.lit(age) if isinstance(age, timedelta) else time.dt.offset_by(f"-{age}")
 
@@ -320,7 +320,7 @@ def _before(time: pl.Expr, age: str | timedelta) -> pl.Expr:
 def before(microseconds: int, age: str) -> int:
     """The time so long before another, both in microseconds since 1970."""
     time = pl.from_epoch(pl.lit(microseconds), "us")
-    result: int = pl.select(_before(time, age).dt.epoch("us")).item()
+    result: int = pl.select(earlier(time, age).dt.epoch("us")).item()
     return result
 
 

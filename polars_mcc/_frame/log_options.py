@@ -193,6 +193,11 @@ class Described(Generic[FrameT]):
         """The columns and options, resolved against the schema. Verbs use it."""
         return roles_of(self.frame, self._given)
 
+    @property
+    def has_min_age(self) -> bool:
+        """Whether only rows of some age are scored."""
+        return self._given.min_age is not None
+
     @_with_options_of(__init__)
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""

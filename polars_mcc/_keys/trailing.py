@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Align, check_choice
 from polars_mcc._base.message_parts import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._frame.columns import IntoColumn, one_column
+from polars_mcc._frame.columns import IntoColumn, NamedColumns, one_column
 from polars_mcc._keys.any_key import MONTHS, UNITS, Key, Made, Windows, length_of, word
 
 
@@ -77,7 +77,7 @@ class Trailing(Key):
     def made(self, schema: pl.Schema) -> Made:
         """The windows of the index."""
         index = one_column(schema, self.index, "index")
-        window, every = _parts("window", self.window), _parts("every", self.every)
+        window, every = step_of("window", self.window), step_of("every", self.every)
         (length, months), (step, is_months) = length_of(*window), length_of(*every)
         if months != is_months or length % step:
             msg = (
@@ -97,15 +97,22 @@ class Trailing(Key):
             )
             raise pl.exceptions.SchemaError(msg)
         windows = Windows(index, *every, length // step, self.align)
-        if windows.is_clock and index.dtype == pl.Date:
-            msg = f"every={self.every!r} is shorter than a day, but index '{index.name}' is a Date"
-            raise ValueError(msg)
+        check_days(index, "index", self.every)
         return Made([], windows=windows)
 
 
-def _parts(name: str, length: str) -> tuple[int, str]:
+def step_of(name: str, length: str) -> tuple[int, str]:
+    """The number and the unit of a length of time, or a ValueError."""
     parts = re.fullmatch(r"(\d+)([a-z]+)", length) if isinstance(length, str) else None
     if parts is None or parts[2] not in {*UNITS, *MONTHS} or int(parts[1]) == 0:
         msg = f"{name} must be a number and a unit, as '7d', '12h', '1w' or '3mo', got {length!r}"
         raise ValueError(msg)
     return int(parts[1]), parts[2]
+
+
+def check_days(time: NamedColumns, role: str, every: str) -> None:
+    """Raise a ValueError if steps of dates are shorter than a day."""
+    _, unit = step_of("every", every)
+    if unit in UNITS and UNITS[unit] < UNITS["d"] and time.dtype == pl.Date:
+        msg = f"every={every!r} is shorter than a day, but {role} '{time.name}' is a Date"
+        raise ValueError(msg)

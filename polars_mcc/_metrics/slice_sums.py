@@ -77,6 +77,13 @@ class Segments:
             np.cumsum(values[start : start + length], out=sums[start : start + length])
         return sums
 
+    def steps(self, values: Floats) -> Floats:
+        """How much each row is more than the row before it; the first row of a slice as it is."""
+        before = np.append(0.0, values[:-1])
+        before[self.starts[self._filled]] = 0.0
+        more: Floats = values - before
+        return more
+
     @cached_property
     def _filled(self) -> npt.NDArray[np.bool_]:
         return np.asarray(self.lengths > 0)

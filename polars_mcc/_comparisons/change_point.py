@@ -1,0 +1,275 @@
+"""Counts by period → the split of a slice where the score changed most, and how sure that is.
+
+A split has some periods before it and some after. A row of the gold label i moves the score by
+φ_ij if it is predicted as j (see `influence_of_rows`). Let U be the sum over the rows before of
+φ_ij less its mean over all rows with the label i. Where nothing changes, the predictions of each
+gold label are a draw without replacement. So U has the mean 0 and known moments, whatever the
+labels are:
+
+    Var U = Σ_i n_i (N_i - n_i) / (N_i - 1) · s_i²
+
+n_i of the N_i rows are before, and s_i² is the variance of φ_ij. The third moment is known too.
+With few errors U is skewed, so U / √Var U becomes normal by the cube root of a gamma distribution
+with this skewness (Wilson and Hilferty 1931).
+
+The largest of all splits has the p-value of a *maximally selected statistic*. It is at most the
+probability that the first split is as large, plus the probabilities that a split is and the one
+before it is not (Worsley 1983). Splits that follow each other are correlated, by known covariances,
+so this is nearly the probability itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from polars_mcc._intervals.influence_of_rows import NOTHING
+from polars_mcc._intervals.interval_methods import normal, normal_quantile
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
+
+_PRECISION = 2.0**-32  # of an influence, as a share of the largest of its slice
+BLOCK = 7
+"""Periods of a block. Scores that wander from day to day are less alike in blocks of a week."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_SPARSE = 8  # possible numbers, per number; for more, to sort is faster than to count
+_FARTHEST = 8.0  # standard errors; beyond them, nothing is left to integrate
+_STEPS = 8
+
+
+class Rows(NamedTuple):
+    """Counted rows of slices, in any order: arrays (rows,)."""
+
+    slices: Ints
+    periods: Ints
+    """The number of the period of each row, from 0, in the order of time."""
+    pairs: Ints
+    """The place of the pair of each row among all pairs, which are sorted by gold label."""
+    n: Floats
+
+    def where(self, chosen: Flags) -> Rows:
+        """The chosen rows."""
+        return Rows(*(array[chosen] for array in self))
+
+
+class Moments(NamedTuple):
+    """Sums over the rows up to and with each step, where nothing changes: arrays (steps,)."""
+
+    n: Floats
+    moved: Floats
+    """U: how far the rows before move the score more than all rows do."""
+    variance: Floats
+    third: Floats
+    """The third central moment of U."""
+    beside: Floats
+    """The covariance with U of the step before; 0 at the first step."""
+
+
+class Own(NamedTuple):
+    """Sums over the rows of each step alone: arrays (steps,)."""
+
+    n: Floats
+    moved: Floats
+    variance: Floats
+    """Of `moved`, if rows are independent."""
+
+
+class Split(NamedTuple):
+    """The split of each slice where the score changed most: arrays (slices,)."""
+
+    since: Ints
+    """The number of the first period after; -1 if no split has enough rows."""
+    errors: Floats
+    """How many standard errors it is from no change, in the direction that is looked for."""
+    p_value: Floats
+    critical: Floats
+    """The number of such errors that is just significant, at the level that is asked for."""
+    is_rise: Flags
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The periods in which slices have rows: a step each, sorted by slice and time."""
+
+    of_slice: Segments
+    periods: Ints
+    moments: Moments
+    own: Own
+
+    @classmethod
+    def of(cls, number: int, rows: Rows, gold: Ints, phi: Floats) -> Steps:
+        """Add up the rows of so many slices.
+
+        A row of a pair moves the score of its slice by `phi`; more is better. Rows of a slice are
+        compared with others of the same `gold`: of the same label, or of any.
+        """
+        # The moments of each stratum: the rows of a slice with one gold label.
+        own, at = _distinct(rows.slices * len(phi) + rows.pairs)
+        n, pair = added_up(rows.n, at, len(own)), own % len(phi)
+        ids = own // len(phi) * (int(gold.max(initial=0)) + 1) + gold[pair]
+        of_stratum = Segments(np.flatnonzero(np.diff(ids, prepend=-1)), len(ids))
+        size = of_stratum.sum(n)
+        x = phi[pair] - of_stratum.spread(of_stratum.sum(n * phi[pair]) / size)
+        squares, cubes = (of_stratum.sum(n * power) / size for power in (x * x, x * x * x))
+        # Multiples of a small unit add up to the same sum in any order.
+        of_slice = Segments.of(own // len(phi), number)
+        unit = np.ldexp(_PRECISION, np.frexp(of_slice.spread(of_slice.max(np.abs(x))))[1])
+        x = np.rint(x / unit) * unit
+        # The rows of a stratum in a period, in the order of time.
+        span = int(rows.periods.max(initial=0)) + 1
+        cells, of_row = _distinct(of_stratum.of_row[at] * span + rows.periods)
+        t, u = (added_up(sums, of_row, len(cells)) for sums in (rows.n, rows.n * x[at]))
+        stratum = cells // span
+        in_time, whole = Segments.of(stratum, len(size)), size[stratum]
+        before = in_time.cumulated(t)
+        left = whole - before
+        with np.errstate(all="ignore"):
+            drawn = np.where(whole > 1, before * left / (whole - 1), 0.0)
+            skewed = np.where(whole > 2, drawn * (left - before) / (whole - 2), 0.0)
+            apart = np.where(whole > 1, t * left / (whole - 1), 0.0)
+        slices = (own // len(phi))[of_stratum.starts]
+        steps, at = _distinct(slices[stratum] * span + cells % span)
+
+        def of_steps(values: Floats) -> Floats:
+            return added_up(values, at, len(steps))
+
+        # A stratum without rows in a step adds what it added before.
+        squares, cubes = squares[stratum], cubes[stratum]
+        alone = Own(*map(of_steps, (t, u, t * squares)))
+        added = map(of_steps, (in_time.steps(drawn) * squares, in_time.steps(skewed) * cubes))
+        of_slice = Segments.of(steps // span, number)
+        totals = (of_slice.cumulated(sums) for sums in (alone.n, alone.moved, *added))
+        n_before, moved, variance, third = totals
+        beside = variance - of_steps(apart * squares)
+        moments = Moments(n_before, moved, variance, third, beside)
+        return cls(of_slice, steps % span, moments, alone)
+
+    def split(
+        self, min_n: int, level: float, dispersion: Floats, *, falls: bool, rises: bool
+    ) -> Split:
+        """The split with the largest change of each slice, with `min_n` rows on both sides.
+
+        `dispersion` is how many times as much each slice varies as independent rows would.
+        """
+        n, moved, variance, third, beside = self.moments
+        of_slice = self.of_slice
+        rows = of_slice.spread(of_slice.sum(self.own.n))
+        is_split = (n >= min_n) & (rows - n >= min_n) & (variance > NOTHING * n)
+        with np.errstate(all="ignore"):
+            errors, skewness = moved / np.sqrt(variance), third / variance**1.5
+            ways = [way for way, asked in ((1, falls), (-1, rises)) if asked]
+            each = np.stack([normal_errors(way * errors, way * skewness) for way in ways])
+            largest = np.where(is_split, np.fmax.reduce(each), math.nan)
+            best = of_slice.max(largest)
+            errors = best / np.sqrt(dispersion)
+            # The correlation of each split with the one before it, where both are splits.
+            after = (
+                is_split
+                & np.append(False, is_split[:-1])
+                & (np.diff(of_slice.of_row, prepend=-1) == 0)
+            )
+            r = beside / np.sqrt(variance * np.append(0.0, variance[:-1]))
+            apart = np.where(after, np.sqrt((1 - r) / (1 + r)), 0.0)
+            looked = Looked(of_slice, np.nan_to_num(apart), len(ways))
+            p_value, critical = looked.p_value(errors), looked.critical(level)
+        at, found = _first_of_largest(of_slice, largest), ~np.isnan(best)
+        since, is_rise = np.full(len(best), -1), np.zeros(len(best), bool)
+        since[found] = self.periods[at + 1]
+        is_rise[found] = rises & (each[-1][at] == largest[at])
+        return Split(since, errors, np.where(found, p_value, math.nan), critical, is_rise)
+
+    def dispersion(self, cuts: int) -> Floats:
+        """How many times as much blocks of periods vary as independent rows would; at least 1.
+
+        A slice is cut where its score changed most, so many times, and blocks vary around the mean
+        of their part. Else a fall and a recovery would seem to be chance.
+        """
+        of_slice, (_, moved, variance) = self.of_slice, self.own
+        is_first = np.diff(of_slice.of_row, prepend=-1) > 0
+        with np.errstate(all="ignore"):
+            for _ in range(cuts):
+                parts = Segments(np.flatnonzero(is_first), len(moved))
+                rest = _less_mean(parts, moved, variance)
+                done, whole = parts.cumulated(variance), parts.spread(parts.sum(variance))
+                squared = parts.cumulated(rest) ** 2 / (done * (whole - done) / whole)
+                squared = np.where(np.append(is_first[1:], True), math.nan, squared)
+                is_first[_first_of_largest(of_slice, squared) + 1] = True
+            parts = Segments(np.flatnonzero(is_first), len(moved))
+            rest = _less_mean(parts, moved, variance)
+            is_new = np.diff(self.periods // BLOCK, prepend=-1).astype(bool)
+            is_new |= np.diff(of_slice.of_row, prepend=-1) > 0
+            blocks = Segments(np.flatnonzero(is_new), len(moved))
+            of_block = Segments.of(of_slice.of_row[blocks.starts], len(of_slice.starts))
+            excess = of_block.sum(blocks.sum(rest) ** 2) / of_slice.sum(variance)
+            free = of_block.lengths - of_slice.sum(is_first.astype(np.float64))
+            return np.fmax(excess * of_block.lengths / np.maximum(free, 1), 1.0)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The splits that are looked at, for the distribution of the largest."""
+
+    of_slice: Segments
+    apart: Floats
+    """√((1 - r) / (1 + r)) of each split and the one before it; 0 if there is none."""
+    ways: int
+    """1 or 2: in how many directions a change is looked for."""
+
+    def p_value(self, errors: Floats) -> Floats:
+        """The probability that the largest is as large, where nothing changes; at most 1."""
+        errors = np.fmax(errors, 0.0)
+        crossing = self.of_slice.sum(_first_above(self.of_slice.spread(errors), self.apart))
+        return np.minimum(self.ways * (normal(errors) / 2 + crossing), 1.0)
+
+    def critical(self, level: float) -> Floats:
+        """The errors with this p-value, by Newton's steps: log p is about -errors² / 2."""
+        errors = np.full(len(self.of_slice.starts), -normal_quantile(level / 2))
+        for _ in range(_STEPS):
+            errors = np.fmax(errors + np.log(self.p_value(errors) / level) / (errors + 1), 0.1)
+        return errors
+
+
+def normal_errors(errors: Floats, skewness: Floats) -> Floats:
+    """The errors of a normal distribution with the same p-value, from those of a skewed one."""
+    is_straight = np.abs(skewness) < 1e-3
+    g = np.where(is_straight, 1.0, skewness)
+    # Beyond the end of the distribution, it is as if at the end.
+    root = np.cbrt(np.fmax(1 + g * errors / 2, 0.0))
+    return np.where(is_straight, errors, 6 / g * (root - 1) + g / 6)
+
+
+def _first_above(h: Floats, apart: Floats) -> Floats:
+    """P(X < h ≤ Y) of standard normal X and Y: twice Owen's T of h and √((1 - r)/(1 + r)).
+
+    The integral of Owen (1956), by Gauss and Legendre.
+    """
+    end = np.minimum(apart, _FARTHEST / np.fmax(h, 1.0))
+    total = np.zeros(len(h))
+    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
+        square = 1 + (end * (node + 1) / 2) ** 2
+        total += weight * np.exp(-(h**2) * square / 2) / square
+    return total * end / (2 * math.pi)
+
+
+def _distinct(ids: Ints) -> tuple[Ints, Ints]:
+    """The distinct numbers, sorted; and the place of each number among them."""
+    size = int(ids.max(initial=-1)) + 1
+    if size > _SPARSE * len(ids):
+        return np.unique(ids, return_inverse=True)
+    occurs = np.zeros(size, np.bool_)
+    occurs[ids] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[ids]
+
+
+def _first_of_largest(of_slice: Segments, values: Floats) -> Ints:
+    """The place of the largest number of each slice that has one; NaN is none."""
+    [places] = np.nonzero(values == of_slice.spread(of_slice.max(values)))
+    _, first = np.unique(of_slice.of_row[places], return_index=True)
+    return places[first]
+
+
+def _less_mean(parts: Segments, moved: Floats, variance: Floats) -> Floats:
+    """How far steps move a score, less the mean of their part."""
+    return moved - variance * parts.spread(parts.sum(moved) / parts.sum(variance))

@@ -1,0 +1,235 @@
+"""Pairs by period → since when each slice is worse, with the scores of both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._base.allowed_values import Correction
+from polars_mcc._comparisons.change_point import Rows, Steps
+from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.slice_and_reference import expected_scores
+from polars_mcc._counts.class_counts import is_scored, unscored_sums
+from polars_mcc._counts.count_rows import merged
+from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals.count_arrays import floats, of_arrays
+from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions
+from polars_mcc._intervals.scores_with_intervals import estimate
+from polars_mcc._metrics.slice_sums import Floats, Ints
+
+SINCE = "since"
+VERDICTS = pl.Enum(["worse", "better", "labels moved", "no change", "not judged"])
+_SLICE, _PART, _SIDE = "of:slice", "of:part", "of:side"  # no metric has these names
+_FIRST, _SPLIT, _LAST = "of:first", "of:split", "of:last"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for."""
+
+    level: float
+    correction: Correction
+    falls: bool
+    rises: bool
+    given_labels: bool
+    min_n: int
+    max_changes: int
+
+    @property
+    def is_sure(self) -> pl.Expr:
+        """Whether a change is significant, after correction."""
+        return pl.col("p_adjusted") < self.level
+
+
+def changes(
+    log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, wanted: Wanted
+) -> pl.DataFrame:
+    """The changes of each slice. Pairs are split by the period, which is in the column `since`."""
+    [metric] = asked.metrics
+    turn = -1 if metric.less_is_better else 1
+    untimed = pl.when(pl.col(SINCE).is_null() & is_scored(log)).then("n").otherwise(0)
+    not_used = {"n_untimed": log.numbers.total(untimed), **unscored_sums(log)}
+    facts = {name: log.numbers.as_count(number) for name, number in not_used.items()}
+    slices = log.per_slice(counts.lazy(), **facts)
+    counts = counts.filter(pl.col(SINCE).is_not_null())
+    periods = counts[SINCE].unique().sort()
+    number = pl.col(SINCE).rank("dense").cast(pl.Int64) - 1
+    counts = counts.with_columns(number.alias(SINCE))
+    alone = replace(log, pair_splits=())
+    pairs = merged(alone, counts.lazy().drop(SINCE)).collect()
+    whole = estimate(alone, pairs, asked)
+    cells = whole.cells
+    rows = _rows(alone, counts, pairs[cells.row], cells.pairs.slices.astype(np.int64))
+    gold, phi = cells.pairs.gold, turn * whole.measured[metric.name].phi
+    any_label = np.zeros(len(gold), np.int64)
+    search = partial(_search, whole.scores.height, rows, phi)
+    found = search(gold if wanted.given_labels else any_label, wanted)
+    if wanted.given_labels:
+        of_plain = search(any_label, replace(wanted, max_changes=1))
+        found = _with_moved_labels(found, of_plain, wanted)
+    named = whole.scores.select(pl.int_range(pl.len()).alias(_SLICE), *log.slice)
+    parts = found.join(named, on=_SLICE, maintain_order="left").with_row_index(_PART)
+    scored = _with_scores(log, counts, parts, asked, wanted, turn)
+    in_time = scored.with_columns(periods.gather(scored[_SPLIT]).alias(SINCE))
+    judged = in_time.with_columns(verdict=_verdict(wanted))
+    both = log.beside(slices, judged.lazy())
+    return both.with_columns(pl.col("verdict").fill_null(pl.lit("not judged", VERDICTS))).collect()
+
+
+def _with_moved_labels(found: pl.DataFrame, plain: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
+    """Mark the slices whose plain score changed, where at most half is left given the labels.
+
+    Half of the standard errors. The split is then that of the plain score.
+    """
+    of_plain = plain.select(_SLICE, split=_SPLIT, more="errors", moved=wanted.is_sure)
+    both = found.join(of_plain, on=_SLICE, maintain_order="left")
+    is_little = ~wanted.is_sure & (2 * pl.col("errors") < pl.col("more"))
+    both = both.with_columns(moved=pl.col("moved") & is_little)
+    split = pl.when("moved").then("split").otherwise(_SPLIT)
+    return both.with_columns(split.alias(_SPLIT)).drop("split", "more")
+
+
+def _verdict(wanted: Wanted) -> pl.Expr:
+    """What the tests say of a part of a slice."""
+    moved = pl.col("moved") if wanted.given_labels else pl.lit(value=False)
+    return (
+        pl.when(pl.col("p_value").is_null())
+        .then(pl.lit("not judged"))
+        .when(wanted.is_sure)
+        .then(pl.when("is_rise").then(pl.lit("better")).otherwise(pl.lit("worse")))
+        .when(moved)
+        .then(pl.lit("labels moved"))
+        .otherwise(pl.lit("no change"))
+        .cast(VERDICTS)
+    )
+
+
+def _search(number: int, rows: Rows, phi: Floats, gold: Ints, wanted: Wanted) -> pl.DataFrame:
+    """The largest change of each slice; and of the parts before and after it, as they are sure.
+
+    The p-value of a part is corrected for the parts of its slice that were looked at, and then for
+    the number of slices (Bonferroni).
+    """
+    ends = {_FIRST: 0, _LAST: int(rows.periods.max(initial=-1))}
+    whole = pl.DataFrame({_SLICE: range(number)}, {_SLICE: pl.Int64})
+    whole = whole.with_columns(pl.lit(end, pl.Int64).alias(name) for name, end in ends.items())
+    steps = Steps.of(number, rows, gold, phi)
+    dispersion = steps.dispersion(wanted.max_changes)
+    newest = with_adjusted(_largest(steps, whole, wanted, dispersion), wanted.correction)
+    n_tests, found, open_parts = newest["p_value"].count(), [newest], newest.clear()
+    for looked in range(3, 2 * wanted.max_changes + 1, 2):
+        halves = _halves(newest.filter(wanted.is_sure))
+        if halves.is_empty():
+            break
+        steps = Steps.of(halves.height, _of_parts(rows, halves), gold, phi)
+        new = _largest(steps, halves, wanted, dispersion).with_columns(p_adjusted="p_value")
+        open_parts = pl.concat([open_parts, new]).sort(_SLICE, "p_value", nulls_last=True)
+        p_value = (pl.col("p_value") * looked).clip(upper_bound=1)
+        is_next = pl.col(_SLICE).is_first_distinct() & (p_value * n_tests < wanted.level)
+        newest = open_parts.filter(is_next).with_columns(
+            p_value=p_value, p_adjusted=(p_value * n_tests).clip(upper_bound=1)
+        )
+        open_parts = open_parts.filter(~is_next.fill_null(value=False))
+        found.append(newest)
+    return pl.concat(found)
+
+
+def _halves(split: pl.DataFrame) -> pl.DataFrame:
+    """The parts before and after splits, in the order of slices and time."""
+    before = split.select(_SLICE, _FIRST, (pl.col(_SPLIT) - 1).alias(_LAST))
+    after = split.select(_SLICE, pl.col(_SPLIT).alias(_FIRST), _LAST)
+    return pl.concat([before, after]).sort(_SLICE, _FIRST)
+
+
+def _of_parts(rows: Rows, parts: pl.DataFrame) -> Rows:
+    """The rows of parts of slices, in their order: each part as a slice."""
+    span = int(rows.periods.max(initial=0)) + 1
+    of_time = ((pl.col(_SLICE) * span + pl.col(end)).alias(end) for end in (_FIRST, _LAST))
+    starts, ends = (column.to_numpy() for column in parts.select(of_time))
+    at = rows.slices * span + rows.periods
+    place = np.searchsorted(starts, at, side="right") - 1
+    is_in = at <= np.append(ends, -1)[place]
+    return rows.where(is_in)._replace(slices=place[is_in])
+
+
+def _largest(steps: Steps, parts: pl.DataFrame, wanted: Wanted, dispersion: Floats) -> pl.DataFrame:
+    """The largest change of parts of slices, each from its first to its last period."""
+    own = dispersion[parts[_SLICE].to_numpy()]
+    split = steps.split(wanted.min_n, wanted.level, own, falls=wanted.falls, rises=wanted.rises)
+    return parts.with_columns(
+        pl.Series(_SPLIT, split.since, pl.Int64).replace(-1, None),
+        pl.Series("is_rise", split.is_rise),
+        *of_arrays(
+            errors=split.errors,
+            critical=split.critical,
+            dispersion=np.where(np.isnan(split.p_value), np.nan, own),
+            p_value=split.p_value,
+        ),
+    )
+
+
+def _rows(log: SlicedLog, counts: pl.DataFrame, pairs: pl.DataFrame, slices: Ints) -> Rows:
+    """The rows of each period as arrays; the place of a pair is that in `pairs`."""
+    own = [*log.slice, "gold", "pred"]
+    of_pairs = pairs.select(*own, pl.Series(_SLICE, slices), pl.int_range(pl.len()).alias(_PART))
+    rows = counts.lazy().filter(pl.col("n") > 0).join(of_pairs.lazy(), on=own, nulls_equal=True)
+    arrays = rows.select(_SLICE, SINCE, _PART, pl.col("n").cast(pl.Float64)).collect()
+    return Rows(*(column.to_numpy() for column in arrays))
+
+
+def _with_scores(  # noqa: PLR0917 - all are of one question
+    log: SlicedLog,
+    counts: pl.DataFrame,
+    parts: pl.DataFrame,
+    asked: IntervalOptions,
+    wanted: Wanted,
+    turn: int,
+) -> pl.DataFrame:
+    """Add both sides of each part: rows, score, and score given the labels; and `diff`."""
+    [metric] = asked.metrics
+    split = parts.lazy().select(*log.slice, _PART, _FIRST, _SPLIT, _LAST)
+    is_after = pl.col(SINCE) >= pl.col(_SPLIT)
+    side = pl.when(is_after).then(pl.lit("after")).otherwise(pl.lit("before"))
+    in_part = pl.col(_SPLIT).is_not_null() & pl.col(SINCE).is_between(_FIRST, _LAST)
+    sided = log.beside(counts.lazy(), split).filter(in_part)
+    sided = sided.with_columns(side.cast(PERIODS).alias(_SIDE))
+    apart = replace(log, pair_splits=()).split_by(_PART, _SIDE)
+    pairs_of_sides = merged(apart, sided.drop(SINCE)).collect()
+    estimated = estimate(apart, pairs_of_sides, asked, within=[_PART])
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pairs, pools = estimated.cells.pairs, estimated.pools
+    given = estimated.scorer.given_labels(pairs, pools)
+    own_se = floats(estimated.scores[f"{metric.name}_se"])
+    both = estimated.scores.select(
+        _PART,
+        _SIDE,
+        "n",
+        expected_scores(estimated.scorer, given, pairs, pools).alias("expected"),
+        *of_arrays(se=given.se if wanted.given_labels else own_se),
+        score=metric.name,
+    )
+    for period in PERIODS.categories:
+        here = both.filter(pl.col(_SIDE) == period).drop(_SIDE)
+        here = here.select(_PART, pl.exclude(_PART).name.suffix(f"_{period}"))
+        parts = parts.join(here, on=_PART, how="left", maintain_order="left")
+    diff, se = pl.col("score_after") - pl.col("score_before"), pl.col("se_before", "se_after")
+    if wanted.given_labels:  # Both sides are all rows, so one errs as the other does not.
+        diff -= pl.col("expected_after") - pl.col("expected_before")
+        se = pl.sum_horizontal(se, ignore_nulls=False)
+    else:
+        se = pl.sum_horizontal(se.pow(2), ignore_nulls=False).sqrt()
+    parts = parts.with_columns(diff=diff, se=se * pl.col("dispersion").sqrt())
+    return _with_limits(parts, turn)
+
+
+def _with_limits(parts: pl.DataFrame, turn: int) -> pl.DataFrame:
+    """Add the limits of `diff`. The one towards 0 is where the change is just significant."""
+    diff, errors = pl.col("diff"), pl.col("errors")
+    way = turn * pl.when("is_rise").then(1).otherwise(-1)
+    inwards = pl.when((way * diff > 0) & (errors > 0)).then(diff.abs() / errors).otherwise("se")
+    down, up = (pl.when(diff * sign > 0).then(inwards).otherwise("se") for sign in (1, -1))
+    critical = pl.col("critical")
+    return parts.with_columns(diff_low=diff - critical * down, diff_high=diff + critical * up)

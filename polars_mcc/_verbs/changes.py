@@ -1,0 +1,321 @@
+"""`changes`: since when a slice is worse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import (
+    Alternative,
+    Correction,
+    Reference,
+    check_at_least,
+    check_choice,
+)
+from polars_mcc._base.message_parts import option, said
+from polars_mcc._comparisons import options_of_differences
+from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
+from polars_mcc._frame.columns import IntoColumn
+from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.late_labels import as_length, earlier
+from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._keys.any_key import IntoKey, check_plain, name_of
+from polars_mcc._keys.trailing import check_days, step_of
+from polars_mcc._metrics import registry
+from polars_mcc._metrics.registry import IntoMetric
+
+SINCE, VERDICT, UNTIMED = "since", "verdict", "n_untimed"
+_TESTS = ("diff", "diff_low", "diff_high", "p_value", "p_adjusted", "dispersion", VERDICT)
+_SEEN = "polars_mcc:seen"
+CHANGED = ("worse", "better")
+"""The verdicts of a change."""
+
+
+def changes(
+    log: Described[FrameT],
+    *keys: IntoKey,
+    every: str | None = "1d",
+    metric: IntoMetric = defaults.METRIC,
+    ci: float = defaults.LEVEL,
+    false_alarms: str | None = None,
+    correction: Correction = defaults.CHECK_CORRECTION,
+    alternative: Alternative = "worse",
+    to: Reference = "expected",
+    lookback: str | timedelta | None = None,
+    known: pl.DataFrame | pl.LazyFrame | None = None,
+    min_n: int = defaults.MIN_N,
+    max_changes: int = 3,
+) -> FrameT:
+    """Find since when each slice is worse, and whether that is chance.
+
+    The rows of each slice are counted by period. For every period, the rows from it on are compared
+    with the rows before. The largest of these differences is tested; its p-value and its limits
+    allow for having looked at all periods.
+
+    A score moves with the mix of labels, although the model is the same: rare classes are more
+    frequent on weekends, for example. So both sides are compared given their gold labels.
+
+    Args:
+        *keys: The keys to slice by, as in `by`, but no windows. None: all rows are one slice.
+        every: The length of a period, such as "1d", "1w" or "6h". Days are those of the zone of
+            the time; weeks begin on Mondays. None: each value of the time is a period of its own,
+            as a column of days in a frame of another engine.
+        metric: The metric to compare: a name of `metrics()`, of labels, with an interval. In Python
+            also a function, as in `by`.
+        ci: The confidence level of the limits. 1 - `ci` is the level of the test.
+        false_alarms: How long healthy slices are without a false alarm, on average, if this is
+            asked once in each period, such as "1y": instead of `ci`, which is then 1 minus `every`
+            divided by it. It allows for all slices of the answer, and needs a correction by "holm"
+            or "bonferroni".
+        correction: The correction of p-values for the number of slices: see `compare`.
+        alternative: Whether to find slices that became "worse", "better", or either, "two-sided".
+        to: What the rows after are compared with. "expected": with what they would score given
+            their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
+            with the score of the rows before. Then a change of the mix of labels counts too.
+        lookback: Only look at the last periods, such as "90d" before the end of the newest.
+        known: Changes that somebody has seen: rows of an earlier answer, with the keys and `since`.
+            Of these slices, only rows from `since` on are looked at, so that they are not found
+            again. Rows whose `verdict` is neither "worse" nor "better" are left out.
+        min_n: The least number of rows before and after. With weights, the least sum.
+        max_changes: The largest number of changes of a slice. If a change is sure, the rows before
+            it and the rows after it are looked at in the same way.
+
+    Returns:
+        A DataFrame, or a LazyFrame if the log is lazy, the surest change first. It has one row per
+        slice, or several with `max_changes`, with the keys, `model` if the log has several models,
+        and
+
+        - `since` (the dtype of the time): the first period after; null if no period has enough rows
+          before and after;
+        - `n_before`, `mcc_before`, `mcc_expected_before`, `n_after`, `mcc_after`,
+          `mcc_expected_after` (Float64; with the name of the metric): the rows scored and their
+          score, and what they would score given their gold labels if nothing had changed;
+        - `diff` (Float64): after minus before, each less what its labels explain; or of the plain
+          scores, with `to="rest"`; `diff_low`, `diff_high`, its limits;
+        - `p_value`, that nothing changed, and `p_adjusted`, after correction (Float64);
+        - `dispersion` (Float64): how many times as much the score varies between blocks of seven
+          periods as independent rows would. It is at least 1, and p-value and limits allow for it;
+        - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; "labels moved" if
+          the plain score changed so surely, but not given the labels; "no change"; or "not judged",
+          without enough rows;
+        - `n_untimed`: the rows without a time, which are not used; `n_null`: the rows not scored.
+
+    Significance:
+        Rows must be independent given their slice and label. Let φ be how far a row moves the score
+        (its influence), and U the sum over the rows before of φ less its mean over all rows with
+        the same gold label. Where nothing changes, the predictions of each label before are a draw
+        without replacement, so U has known moments, and the skewness is taken into account (Wilson
+        and Hilferty 1931). The p-value of the largest of all periods is Worsley's bound (1983) from
+        the correlations of neighbours. The guide has the measured error rates.
+
+        If the true rates wander from day to day, that is a change too, and it is found.
+        `dispersion` makes such alarms rarer, but does not bring them to the level; longer periods
+        help.
+
+    Raises:
+        ValueError: The log has no `time`; a key is a window; `every`, `lookback` or `false_alarms`
+            is no length of time; both `ci` and `false_alarms` are given, or a correction that does
+            not fit; labels come later, and the log has no `min_age`: the last days would only have
+            labels that came quickly; the log has clusters, sample weights or `nulls="reweight"`;
+            the metric has no interval, or is of scores.
+        polars.exceptions.ColumnNotFoundError: `known` lacks a key or `since`.
+
+    The errors of `by` are raised too.
+
+    References:
+        K. J. Worsley, An improved Bonferroni inequality and applications, Biometrika 69 (1982)
+        297-302. B. Lausen and M. Schumacher, Maximally selected rank statistics, Biometrics 48
+        (1992) 73-85. E. B. Wilson and M. M. Hilferty, The distribution of chi-square, Proceedings
+        of the National Academy of Sciences 17 (1931) 684-688.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes", time="day")
+        >>> found = log.changes(alternative="two-sided")
+        >>> found.select("since", "mcc_before", "mcc_after", "p_value", "verdict")
+        x
+
+    Command line:
+        polars-mcc changes logs/ --by country --time ts --false-alarms 1y
+    """
+    options_of_differences.check(ci, defaults.METHOD, correction)
+    check_choice("alternative", alternative, Alternative)
+    check_choice("to", to, Reference)
+    check_at_least("min_n", min_n, 1)
+    check_at_least("max_changes", max_changes, 1)
+    check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
+    _check_log(log)
+    if false_alarms is not None:
+        ci = 1 - level_of(every, false_alarms, ci, correction)
+    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
+    if chosen.is_of_scores or chosen.is_count:
+        what = "is of scores: use one of labels, as 'mcc'"
+        why = "counts rows, and long periods have more: use a rate, as 'tpr'"
+        msg = f"metric '{chosen.name}' {why if chosen.is_count else what}"
+        raise ValueError(msg)
+    of_sides = {
+        f"{column}_{side}": f"{name}_{side}"
+        for side in ("before", "after")
+        for column, name in (
+            ("n", "n"),
+            ("score", chosen.name),
+            ("expected", f"{chosen.name}_expected"),
+        )
+    }
+    plain = (*_TESTS, UNTIMED, *unscored_columns(waiting=log.roles.waiting))
+    names = {SINCE: SINCE, **of_sides, **{name: name for name in plain}}
+    period, name = _period(log, every)
+    taken = [column for column in names.values() if column != name]
+    asked = IntervalOptions(ci, metrics=[chosen], is_compared=True)
+    sliced, asked = options_of_differences.cut_log(log, [*keys, period], asked, taken)
+    of_slices, counted = _apart(sliced, name)
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._comparisons import changes_of_slices as found  # noqa: PLC0415 - NumPy, for it alone
+
+        wanted = found.Wanted(
+            level=1 - ci,
+            correction=correction,
+            falls=alternative != "better",
+            rises=alternative != "worse",
+            given_labels=to == "expected",
+            min_n=min_n,
+            max_changes=max_changes,
+        )
+        looked_at = _in_time(of_slices, cells, lookback, known)
+        slices = found.changes(of_slices, looked_at, asked, wanted)
+        return options_of_differences.answer_of(of_slices, slices, names)
+
+    answer = of_slices.answer(inferred(log, of_slices, counted, infer, metrics=asked.metrics))
+    return log.in_kind(answer.sort("p_value", nulls_last=True, maintain_order=True))
+
+
+def level_of(
+    every: str | None, false_alarms: str, ci: float, correction: Correction | None
+) -> float:
+    """The level of a test that is made once in each period, or a ValueError."""
+    if ci != defaults.LEVEL:
+        msg = "ci and false_alarms both say how sure a change must be: leave one of them out"
+        raise ValueError(msg)
+    if correction not in {"holm", "bonferroni"}:
+        msg = said(
+            option("correction", correction),
+            " does not limit false alarms to one in a time: use 'holm' or 'bonferroni'",
+        )
+        raise ValueError(msg)
+    start = pl.lit(datetime(2001, 1, 1))  # noqa: DTZ001 - any year of 365 days
+    lengths = []
+    for name, length in (("every", every or "1d"), ("false_alarms", false_alarms)):
+        number, unit = step_of(name, length)
+        lengths.append(pl.select(start.dt.offset_by(f"{number}{unit}") - start).item())
+    step, time = lengths
+    if step >= time:
+        every_as_text = option("every", every or "1d")
+        msg = said(option("false_alarms", false_alarms), " must be longer than ", every_as_text)
+        raise ValueError(msg)
+    return float(step / time)
+
+
+def _check_log(log: Described[Any]) -> None:
+    """Raise a ValueError if the log cannot say since when it is worse."""
+    roles = log.roles
+    if roles.time is None:
+        needed = option("time", "timestamp")
+        msg = said("changes needs the time of a prediction: a column of the log, as in ", needed)
+        raise ValueError(msg)
+    if roles.waiting and not log.has_min_age:
+        msg = said(
+            "labels come later here, and the last days only have those that came quickly: say how "
+            "old a row must be to be looked at, as in ",
+            option("min_age", "30d"),
+        )
+        raise ValueError(msg)
+    reason = "it assumes independent rows of equal weight"
+    roles.check_without("changes", reason, "cluster", "sample_weight", "reweight")
+
+
+def _period(log: Described[Any], every: str | None) -> tuple[IntoColumn, str]:
+    """The period of a row as a key, and its name. A column of days stays as it is."""
+    time = log.roles.time
+    assert time is not None  # noqa: S101 - for the type checker
+    is_frame = isinstance(log.roles.source, Frame)
+    if every is not None:
+        check_days(time, "time", every)
+        if not is_frame and not (every == "1d" and time.dtype == pl.Date):
+            msg = said(
+                f"another engine does not cut time '{time.name}' into periods: add a column of "
+                "days with the engine, and pass ",
+                option("every", value=None),
+            )
+            raise ValueError(msg)
+    if not is_frame:
+        return time.given[0], time.name
+    period = time.expr
+    if every is not None and not (every == "1d" and time.dtype == pl.Date):
+        period = period.dt.truncate(every)
+    return period.alias(SINCE), SINCE
+
+
+def _apart(sliced: SlicedLog, name: str) -> tuple[SlicedLog, pl.LazyFrame]:
+    """The slices of a log that is also cut by period, and their pairs, with `since`."""
+    keys = tuple(key for key in sliced.keys if key != name)
+    of_slices = replace(sliced, keys=keys, pair_splits=(SINCE,))
+    counted = pairs(sliced).rename({KEY + name: SINCE})
+    if sliced.sets is None:
+        return replace(of_slices, has_total=not keys), counted
+    own = {
+        of_set: tuple(key for key in names if key != name) for of_set, names in sliced.sets.items()
+    }
+    named = {of_set: name_of(names) for of_set, names in own.items()}
+    of_slices = replace(of_slices, sets={named[of_set]: names for of_set, names in own.items()})
+    of_set = pl.col(SET).cast(pl.String).replace(named).cast(of_slices.set_dtype)
+    return of_slices, counted.with_columns(of_set)
+
+
+def _in_time(
+    log: SlicedLog,
+    cells: pl.DataFrame,
+    lookback: str | timedelta | None,
+    known: pl.DataFrame | pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """The pairs of the periods to look at, and those without a time."""
+    since = pl.col(SINCE)
+    if lookback is not None:
+        oldest = earlier(since.max(), as_length("lookback", lookback))
+        cells = cells.filter(since.is_null() | (since > oldest))
+    if known is None:
+        return cells
+    seen = _seen(log, known, cells.schema[SINCE])
+    on = [*log.names.values()]
+    texts = [pl.col(column).cast(pl.String).alias(name) for column, name in log.names.items()]
+    last = (
+        cells.select(texts).join(seen, on=on, how="left", nulls_equal=True, maintain_order="left")
+        if on
+        else cells.select(pl.lit(seen[_SEEN].max()).alias(_SEEN))
+    )
+    return cells.filter(since.is_null() | last[_SEEN].is_null() | (cells[SINCE] >= last[_SEEN]))
+
+
+def _seen(log: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: Any) -> pl.DataFrame:  # noqa: ANN401 - Date or Datetime
+    """The newest known change of each slice: its keys as text, and its time."""
+    rows = known.lazy().collect()
+    for name in (*log.names.values(), SINCE):
+        if name not in rows.columns:
+            msg = f"known has no column '{name}': pass an answer of changes by the same keys"
+            raise pl.exceptions.ColumnNotFoundError(msg)
+    if VERDICT in rows.columns:
+        rows = rows.filter(pl.col(VERDICT).cast(pl.String).is_in(CHANGED))
+    time = pl.col(SINCE)
+    if rows.schema[SINCE] == pl.String:
+        time = time.str.strptime(dtype)
+    keys = [pl.col(name).cast(pl.String) for name in log.names.values()]
+    seen = rows.select(*keys, time.cast(dtype).alias(_SEEN))
+    return seen.group_by(*log.names.values()).agg(pl.col(_SEEN).max()) if keys else seen
