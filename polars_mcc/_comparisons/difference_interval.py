@@ -31,6 +31,18 @@ class Side(NamedTuple):
         """The scores of these slices; -1 is none."""
         return Side(*(np.append(column, math.nan)[places] for column in self))
 
+    def logarithm(self, z: Floats | float) -> Floats:
+        """The middle of the interval of the logarithm of a ratio, which `log_interval` made.
+
+        One limit may have been moved to the score; the other is where it was.
+        """
+        with np.errstate(all="ignore"):
+            is_moved = self.score <= self.low
+            middle: Floats = np.where(
+                is_moved, np.log(self.high) - z * self.se, np.log(self.low) + z * self.se
+            )
+            return middle
+
 
 class Difference(NamedTuple):
     """A difference b - a with its interval and p-value: arrays (slices,), NaN for null."""

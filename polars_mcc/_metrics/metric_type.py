@@ -273,8 +273,8 @@ class Metric:
     given: Literal["gold", "pred"] | None = None
     """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
     """
-    is_of_rows: bool = False
-    """Whether it is a mean over all rows."""
+    is_of_rows: bool = False  # whether it is a mean over all rows
+    is_log: bool = False  # whether it is a ratio whose interval and tests are of its logarithm
     is_mean: bool = False
     """Whether it is a mean of numbers of rows, which may be equal for all rows of a slice."""
     of_rest: bool = False

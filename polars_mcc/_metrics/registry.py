@@ -239,10 +239,13 @@ def needs_two_classes(options: Mapping[str, Any]) -> bool:
     return any(metric.is_of_two for asked in metrics for metric in find_metrics(asked))
 
 
-def find_tested_metric(metric: IntoMetric, labels: pl.DataType) -> Metric:
-    """Find the one metric that a user asks for, or raise an error if it has no test."""
+def find_tested_metric(metric: IntoMetric, labels: pl.DataType, *, ratio: bool = False) -> Metric:
+    """Find the one metric that a user asks for, or raise an error if it has no test.
+
+    `ratio`: scores are compared by their ratio, not by their difference.
+    """
     asked = find_metric(metric, labels)
-    check_sure([asked])
+    check_tested([asked], ratio=ratio)
     return asked
 
 
@@ -263,6 +266,21 @@ def check_sure(metrics: Iterable[Metric], instead: str = "score it with by") -> 
             msg = (
                 f"metric '{metric.name}' has no interval and no test: {metric.no_interval}; "
                 f"{instead}, and test another metric, such as '{other}'"
+            )
+            raise ValueError(msg)
+
+
+def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
+    """Raise a ValueError unless differences of all metrics, or with `ratio` ratios, have a test."""
+    metrics = [*metrics]
+    check_sure(metrics)
+    for metric in metrics:
+        if metric.is_log and not ratio:
+            msg = said(
+                f"metric '{metric.name}' has no largest value, so its differences have no test: compare "
+                "ratios, as in contrast with ",
+                option("ratio", value=True),
+                ", or test 'tpr' and 'fpr' apart",
             )
             raise ValueError(msg)
 

@@ -265,6 +265,12 @@ def by(
         reason = "its labelled rows are drawn by their prediction, which a bootstrap does not do"
         call = "by(..., method=Bootstrap(...))"
         log.roles.check_without(call, reason, "reweight")
+        if of_log := [metric.name for metric in asked if metric.is_log]:
+            msg = (
+                f"metric '{of_log[0]}' is infinite in some draws of a bootstrap: leave out method= "
+                "for its interval on the log scale"
+            )
+            raise ValueError(msg)
         return log.in_kind(_of_bootstrap(log, keys, asked, ci, method, long=long))
     return log.in_kind(of_metrics(log, keys, asked, ci, cast("Method", method), long=long))
 

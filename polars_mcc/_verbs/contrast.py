@@ -149,7 +149,13 @@ def contrast(
     options_of_differences.check(ci, method, correction)
     inside, names, of_whole = options_of_differences.keys_and_within(log, "contrast", keys, within)
     _check_to(log, to, names, ratio=ratio)
-    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
+    chosen = registry.find_tested_metric(metric, log.roles.label_dtype, ratio=ratio)
+    if chosen.is_log and to == "total":
+        msg = said(
+            f"metric '{chosen.name}' is not compared with the total: compare with the rest, ",
+            option("to", "rest"),
+        )
+        raise ValueError(msg)
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE
