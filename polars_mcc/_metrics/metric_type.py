@@ -403,8 +403,8 @@ def defined(metric: Metric) -> Metric:
         raw.sums = {**raw.sums, **raw.sums_of(is_defined)}
         filled_value, raw_value = (metric.value(each).cast(pl.Float64) for each in (filled, raw))
         has_gold = metric.has_gold(terms) if metric.has_gold else ~filled_value.is_infinite()
-        is_finite = raw_value.is_finite().fill_null(value=False)
-        return pl.when(has_gold).then(is_finite.cast(pl.Float64))
+        is_finite = raw_value.is_not_nan() if metric.is_log else raw_value.is_finite()
+        return pl.when(has_gold).then(is_finite.fill_null(value=False).cast(pl.Float64))
 
     is_defined = replace(
         fact(f"{FACT}defined {metric.name}", value),

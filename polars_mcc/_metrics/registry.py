@@ -67,8 +67,8 @@ def metrics() -> pl.DataFrame:
 
         - `metric`: the name; `formula`; `source`; `range`;
         - `undefined`: where the metric is 0/0. `zero_division` takes its place, but rates without
-          their gold rows, such as "tpr", are null, and rates of errors, such as "fdr" and
-          "fpr_macro", are 1 - `zero_division`;
+          their gold rows, such as "tpr" and "lr_pos", are null, and rates of errors, such as "fdr",
+          "lr_neg" and "fpr_macro", are 1 - `zero_division`;
         - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows;
           "positive", the counts of the positive class and of the rest; or "scores", the counts of
           positive and of negative rows by the model's score, which `score` names;
@@ -277,8 +277,8 @@ def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
     for metric in metrics:
         if metric.is_log and not ratio:
             msg = said(
-                f"metric '{metric.name}' has no largest value, so its differences have no test: compare "
-                "ratios, as in contrast with ",
+                f"metric '{metric.name}' has no largest value, so its differences have no test: "
+                "compare ratios, as in contrast with ",
                 option("ratio", value=True),
                 ", or test 'tpr' and 'fpr' apart",
             )

@@ -111,7 +111,7 @@ class ScoreThresholds:
             .with_columns(
                 threshold=self._threshold(),
                 shared_threshold=self._threshold("shared"),
-                loss=loss,
+                loss=pl.when(better == worse).then(0.0).otherwise(loss),  # both may be infinite
             )
             .select(*log.slice, *best_columns(metric), *log.unscored[1:])
         )

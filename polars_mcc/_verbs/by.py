@@ -138,6 +138,11 @@ def by(
         and 0.0 by `zero_division`, has an interval. Proportions of rows keep Wilson's. If
         `zero_division` is not 0, there are no such limits.
 
+        The interval of "lr_pos", "lr_neg" and "dor" is of their logarithm, whatever the method:
+        with half a row more in each cell, and the standard error of the logarithm, `lr_pos_se`
+        (Simel et al. 1991). It begins at 0 or ends at infinity where the metric does, and there is
+        no `Bootstrap`.
+
         An interval is null if the metric is 0/0 for another reason, if there is one cluster, or if
         `metrics()` has a reason in `no_interval`: then the error of the metric is far from normal.
         At the end of its range, such as 1, a metric has no standard error, and only "score" gives
@@ -216,6 +221,8 @@ def by(
         44 (1988) 837-845.
         C. B. Begg and R. A. Greenes, Assessment of diagnostic tests when disease verification is
         subject to selection bias, Biometrics 39 (1983) 207-215.
+        D. L. Simel, G. P. Samsa and D. B. Matchar, Likelihood ratios with confidence: sample size
+        estimation for diagnostic test studies, Journal of Clinical Epidemiology 44 (1991) 763-770.
         J. A. Hanley and B. J. McNeil, The meaning and use of the area under a receiver operating
         characteristic (ROC) curve, Radiology 143 (1982) 29-36.
 

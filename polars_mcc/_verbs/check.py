@@ -138,7 +138,8 @@ def check(
         The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
         the limit of the score is the threshold. The other is the likelihood ratio of a proportion
         of as many rows as the interval has (see `worst`); it is more careful with few rows. So a
-        slice with few rows may pass although its interval is below the threshold.
+        slice with few rows may pass although its interval is below the threshold. For "lr_pos",
+        "lr_neg" and "dor" it is the first alone.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or no slice is judged. It is an AssertionError. Its
