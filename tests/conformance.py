@@ -46,6 +46,7 @@ DEGENERATE: dict[str, Table] = {
     "one predicted class": {(0, 1): 2, (1, 1): 3},
     "a class never predicted": {(0, 0): 4, (1, 0): 2, (1, 2): 1, (2, 2): 3},
     "a class never gold": {(0, 0): 4, (0, 1): 2, (2, 0): 1, (2, 2): 3},
+    "no error": {(0, 0): 4, (1, 1): 3},
     "no class gold and predicted": {(0, 1): 3, (2, 1): 2, (2, 3): 4},
 }
 

@@ -32,16 +32,15 @@ class Side(NamedTuple):
         return Side(*(np.append(column, math.nan)[places] for column in self))
 
     def logarithm(self, z: Floats | float) -> Floats:
-        """The middle of the interval of the logarithm of a ratio, which `log_interval` made.
+        """The logarithm of a ratio with half rows, from the limits that `log_interval` made.
 
-        One limit may have been moved to the score; the other is where it was.
+        One limit is of this logarithm and the other of the score, unless that is 0 or infinite.
         """
         with np.errstate(all="ignore"):
-            is_moved = self.score <= self.low
-            middle: Floats = np.where(
-                is_moved, np.log(self.high) - z * self.se, np.log(self.low) + z * self.se
-            )
-            return middle
+            own, ends = np.log(self.score), (np.log(self.low), np.log(self.high))
+            below, above = ends[0] + z * self.se, ends[1] - z * self.se
+            of_end = np.where(self.score == 0, above, below)
+            return np.where(np.isfinite(own), below + above - own, of_end)
 
 
 class Difference(NamedTuple):

@@ -25,7 +25,6 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.difference_interval import Side
 from polars_mcc._comparisons.evidence import Scale, rows_with_limit
 from polars_mcc._intervals.count_arrays import floats
 from polars_mcc._intervals.interval_methods import critical, normal, student
@@ -55,10 +54,9 @@ def of_threshold(
     scale, score, up, down = _turned(slices, metric, bound)
     to = floats(slices.select(threshold.cast(pl.Float64)).to_series())
     if metric.is_log:
-        own = Side.of(slices, metric.name)
         with np.errstate(all="ignore"):
-            apart = np.log(to) - own.logarithm(critical(ci, df))
-            return _tail(scale.turn * apart / own.se, df)
+            beyond = scale.turn * (np.log(to) - np.log(scale.turn * up))
+            return _tail(critical(ci, df) + beyond / floats(slices[f"{metric.name}_se"]), df)
     to = scale.turn * np.broadcast_to(to, score.shape)
     with np.errstate(all="ignore"):
         z, is_below = critical(ci, df), score < to

@@ -33,8 +33,9 @@ def log_interval(
     """The interval of each exact `score`, and the standard error of its logarithm; NaN at 0/0.
 
     `pairs` are of places of classes; `draws` are those of the slices, with the pair of each cell.
-    The interval holds the score, which has no half rows: it begins at 0, or ends at infinity, where
-    the score does. With sample weights, a row has their mean Σ w² / Σ w.
+    The interval reaches down from the smaller and up from the larger of two logarithms, with half
+    rows and without: half a row is too much beside few rows. So it begins at 0, or ends at
+    infinity, where the score is there. With sample weights, a row has their mean Σ w² / Σ w.
     """
     drawn, pair = draws
     number, size = pairs.number, drawn.size
@@ -59,7 +60,5 @@ def log_interval(
         variance = variance / (1 - 1 / drawn.n_clusters)
     se = np.where(np.isfinite(variance) & ~is_0_0, np.sqrt(variance), math.nan)
     reach = critical(ci, df) * se
-    ends = np.exp(logarithm.value - reach), np.exp(logarithm.value + reach)
-    is_known = np.isfinite(ends).all(axis=0)
-    low, high = (np.where(is_known, end, math.nan) for end in ends)
-    return Interval(np.minimum(low, score), np.maximum(high, score), se)
+    both = np.log(score), logarithm.value
+    return Interval(np.exp(np.minimum(*both) - reach), np.exp(np.maximum(*both) + reach), se)

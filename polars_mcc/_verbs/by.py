@@ -138,10 +138,11 @@ def by(
         and 0.0 by `zero_division`, has an interval. Proportions of rows keep Wilson's. If
         `zero_division` is not 0, there are no such limits.
 
-        The interval of "lr_pos", "lr_neg" and "dor" is of their logarithm, whatever the method:
-        with half a row more in each cell, and the standard error of the logarithm, `lr_pos_se`
-        (Simel et al. 1991). It begins at 0 or ends at infinity where the metric does, and there is
-        no `Bootstrap`.
+        The interval of "lr_pos", "lr_neg" and "dor" is of their logarithm, whatever the method.
+        With half a row more in each cell, the logarithm has the standard error `lr_pos_se` (Simel
+        et al. 1991). The interval reaches so far from the logarithms with half rows and without,
+        down from the smaller and up from the larger. It begins at 0 or ends at infinity where the
+        metric does, and there is no `Bootstrap`.
 
         An interval is null if the metric is 0/0 for another reason, if there is one cluster, or if
         `metrics()` has a reason in `no_interval`: then the error of the metric is far from normal.

@@ -79,9 +79,13 @@ def test_limits_are_those_of_the_logarithm_with_half_rows(ci, method):
             seen.add(value is None)
             continue
         middle, se = log_and_se(name, cells)
-        low, high = math.exp(middle - z * se), math.exp(middle + z * se)
+        centre = math.exp(middle)
+        limits = [
+            min(centre, value) * math.exp(-z * se),
+            max(centre, value) * math.exp(z * se),
+        ]
         assert row[name] == pytest.approx(value, rel=1e-15)
-        assert ends == pytest.approx([min(low, value), max(high, value), se], rel=1e-12)
+        assert ends == pytest.approx([*limits, se], rel=1e-12)
         seen |= {(name, at) for at in (0, math.inf) if value == at}
     assert seen == {True, False, *itertools.product(NAMES, (0, math.inf))}
 
@@ -101,9 +105,10 @@ def test_values_of_peers():
             continue
         halved = Table2x2(np.array(TABLES[place]).reshape(2, 2) + 0.5)
         low, high = halved.oddsratio_confint(alpha=0.1)
-        dor = at[place]["dor"]
-        assert at[place]["dor_low"] == pytest.approx(min(low, dor), rel=1e-12)
-        assert at[place]["dor_high"] == pytest.approx(max(high, dor), rel=1e-12)
+        by_half = at[place]["dor"] / halved.oddsratio
+        assert at[place]["dor_se"] == pytest.approx(halved.log_oddsratio_se, rel=1e-12)
+        assert at[place]["dor_low"] == pytest.approx(low * min(by_half, 1), rel=1e-12)
+        assert at[place]["dor_high"] == pytest.approx(high * max(by_half, 1), rel=1e-12)
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.25, 1e-150, "w"])
@@ -138,7 +143,8 @@ def test_errors_of_weights_and_clusters_from_rows(weight, cluster):
             number = len(set(user))
             variance, z = variance / (1 - 1 / number), stats.t.ppf(0.95, number - 1)
         se = math.sqrt(variance)
-        ends = [math.exp(middle - z * se), math.exp(middle + z * se), se]
+        both = middle, math.log(found[name].item())
+        ends = [math.exp(min(both) - z * se), math.exp(max(both) + z * se), se]
         assert found.select(f"{name}_low", f"{name}_high", f"{name}_se").row(0) == pytest.approx(
             ends, rel=1e-6
         )
@@ -184,7 +190,9 @@ def test_a_gate_tests_the_logarithm(name, threshold):
             assert row["verdict"] == "not judged"
             continue
         middle, se = log_and_se(name, cells)
-        errors = (math.log(threshold) - middle) / se * (1 if bound == "min" else -1)
+        own = math.log(value) if 0 < value < math.inf else -math.inf if value == 0 else math.inf
+        nearest = max(middle, own) if bound == "min" else min(middle, own)
+        errors = (math.log(threshold) - nearest) / se * (1 if bound == "min" else -1)
         p = stats.norm.sf(errors)
         assert row["p_adjusted"] == pytest.approx(p, rel=1e-9)
         beyond = value < threshold if bound == "min" else value > threshold
