@@ -14,6 +14,8 @@ is the larger of theirs.
 A metric that needs two gold classes has another scale than a proportion: if 3 rows are of the rarer
 class, m may be 30. So for the likelihood ratio m has a limit: the rows of a proportion that varies
 as the metric does where the threshold is met (see `most_rows` in `_metrics/metric_type.py`).
+A ratio such as "lr_pos" has no largest value. There the first test is of its logarithm, and the
+second takes Student's t with 1 / se² degrees of freedom: so many rows, of the rarest kind, tell it.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def of_threshold(
     if metric.is_log:
         with np.errstate(all="ignore"):
             beyond = scale.turn * (np.log(to) - np.log(scale.turn * up))
-            return _tail(critical(ci, df) + beyond / floats(slices[f"{metric.name}_se"]), df)
+            se = floats(slices[f"{metric.name}_se"])
+            errors = critical(ci, df) + beyond / se
+            return np.fmax(_tail(errors, df), _tail(errors, 1 / se**2))
     to = scale.turn * np.broadcast_to(to, score.shape)
     with np.errstate(all="ignore"):
         z, is_below = critical(ci, df), score < to

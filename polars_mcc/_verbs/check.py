@@ -139,7 +139,7 @@ def check(
         the limit of the score is the threshold. The other is the likelihood ratio of a proportion
         of as many rows as the interval has (see `worst`); it is more careful with few rows. So a
         slice with few rows may pass although its interval is below the threshold. For "lr_pos",
-        "lr_neg" and "dor" it is the first alone.
+        "lr_neg" and "dor" it is Student's t instead, with 1 / se² degrees of freedom.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or no slice is judged. It is an AssertionError. Its
