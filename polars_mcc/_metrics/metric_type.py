@@ -14,6 +14,7 @@ from polars_mcc._base.allowed_values import Role
 from polars_mcc._counts.sliced_log import OfRow
 from polars_mcc._metrics.mcc import correlation, divide
 from polars_mcc._metrics.one_vs_rest import Col, TwoByTwo
+from polars_mcc._metrics.score_levels_and_bins import BINNING, Binning
 
 if TYPE_CHECKING:
     from typing import Self
@@ -260,9 +261,12 @@ class Metric:
     """Aggregations over the columns of the score levels of a slice, by name."""
     bins: Mapping[str, Sum] = field(default_factory=dict)
     """Aggregations over the columns of bins of scores of a slice, by name."""
+    binning: Binning = BINNING
     of_row: OfRow | None = None
     """With a score per class: makes one score of the scores of a row."""
     needs_score_per_class: bool = False
+    mean_over: Literal["classes", "gold rows", "pairs of classes"] = "classes"
+    """With a score per class, and without `of_row`: what it is a mean over."""
     influence: str = ""
     """The name of the metric of scores whose rows have the same influence; "": its own."""
     is_of_scores: bool = False  # whether it needs scores, not predicted labels
@@ -273,26 +277,23 @@ class Metric:
     given: Literal["gold", "pred"] | None = None
     """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
     """
-    is_of_rows: bool = False
-    """Whether it is a mean over all rows."""
+    is_of_rows: bool = False  # whether it is a mean over all rows
     is_mean: bool = False
     """Whether it is a mean of numbers of rows, which may be equal for all rows of a slice."""
-    of_rest: bool = False
-    """Whether these rows have another label than the positive one."""
+    of_rest: bool = False  # whether these rows have another label than the positive one
     classes_needed: Needed = "any"
     """The classes that a slice must have to be compared with another. A mean over the classes of a
     slice is another score without one of them."""
     has_gold: Value | None = None
     """Whether a slice has the gold rows that the metric needs; None: any scored row will do."""
-    no_interval: str = ""
-    """Why the metric has no interval and no test; "" if it has."""
-    no_interval_at: float | None = None
-    """The value that has none: one row moves the score far away from it."""
+    no_interval: str = ""  # why the metric has no interval and no test; "" if it has
+    no_interval_at: float | None = None  # where it has none: one row moves the score far away
     multilabel: bool = False  # whether it is defined for rows with lists of labels
     is_filled: bool = True
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
-    is_of_labelled: bool = False
-    """Whether it is about the rows that are labelled, also if these stand for others."""
+    is_of_labelled: bool = (
+        False  # whether it is of the labelled rows, also if they stand for others
+    )
     of_labels: Callable[[pl.DataType], Metric] | None = None
     """Makes the metric for labels of a dtype; None: it is one metric for all dtypes."""
 
@@ -412,6 +413,7 @@ def defined(metric: Metric) -> Metric:
         is_filled=False,
         is_of_scores=metric.is_of_scores,
         of_row=metric.of_row,
+        mean_over=metric.mean_over,
     )
     return is_defined
 
