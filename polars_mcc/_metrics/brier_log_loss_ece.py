@@ -235,9 +235,9 @@ def ece(bins: int = defaults.BINS, strategy: Strategy = "quantile") -> Metric:
 
     Examples:
         >>> import polars as pl
-        >>> log = pl.DataFrame({"gold": [True, False, False, True], "p": [0.9, 0.6, 0.2, 0.1]})
+        >>> log = pl.DataFrame({"gold": [True, False] * 2, "p": [1, 0.75, 0.625, 0.25]})
         >>> log.mcc(score="p").score(metrics=["ece", "ece(2)", "ece(2, uniform)"]).row(0)[1:4]
-        (0.45, 0.3, 0.3)
+        (0.34375, 0.21875, 0.15625)
 
     References:
         M. P. Naeini, G. F. Cooper, M. Hauskrecht, Obtaining well calibrated probabilities using

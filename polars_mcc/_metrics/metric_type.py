@@ -265,8 +265,9 @@ class Metric:
     of_row: OfRow | None = None
     """With a score per class: makes one score of the scores of a row."""
     needs_score_per_class: bool = False
-    mean_over: Literal["classes", "gold rows", "pairs of classes"] = "classes"
-    """With a score per class, and without `of_row`: what it is a mean over."""
+    mean_over: Literal["classes", "gold rows", "pairs of classes"] = (
+        "classes"  # of scores per class
+    )
     influence: str = ""
     """The name of the metric of scores whose rows have the same influence; "": its own."""
     is_of_scores: bool = False  # whether it needs scores, not predicted labels
@@ -275,8 +276,7 @@ class Metric:
     is_count: bool = False
     less_is_better: bool = False
     given: Literal["gold", "pred"] | None = None
-    """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
-    """
+    """The margin that a rate is given: it is a share of the rows with one gold or pred label."""
     is_of_rows: bool = False  # whether it is a mean over all rows
     is_mean: bool = False
     """Whether it is a mean of numbers of rows, which may be equal for all rows of a slice."""
@@ -291,9 +291,7 @@ class Metric:
     multilabel: bool = False  # whether it is defined for rows with lists of labels
     is_filled: bool = True
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
-    is_of_labelled: bool = (
-        False  # whether it is of the labelled rows, also if they stand for others
-    )
+    is_of_labelled: bool = False  # whether it is of labelled rows, also if they stand for others
     of_labels: Callable[[pl.DataType], Metric] | None = None
     """Makes the metric for labels of a dtype; None: it is one metric for all dtypes."""
 
