@@ -235,7 +235,7 @@ def ece(bins: int = defaults.BINS, strategy: Strategy = "quantile") -> Metric:
 
     Examples:
         >>> import polars as pl
-        >>> log = pl.DataFrame({"gold": [True, False] * 2, "p": [1, 0.75, 0.625, 0.25]})
+        >>> log = pl.DataFrame({"gold": [True, False] * 2, "p": [1.0, 0.75, 0.625, 0.25]})
         >>> log.mcc(score="p").score(metrics=["ece", "ece(2)", "ece(2, uniform)"]).row(0)[1:4]
         (0.34375, 0.21875, 0.15625)
 
