@@ -86,7 +86,13 @@ def peers_of(metric: str) -> list[str]:
     return peers.split("; ") if peers else []
 
 
-SCORERS = {peer.split(": ")[1] for name in OF_SCORES for peer in peers_of(name)}
+SCORERS = {peer.split(": ")[1].partition("(")[0] for name in OF_SCORES for peer in peers_of(name)}
+
+
+def called(function: str) -> tuple[str, dict[str, Any]]:
+    """The name of a function, and its option, as in "f1_score(average='macro')"."""
+    name, option, value = re.fullmatch(r"(\w+)(?:\((\w+)='(\w+)'\))?", function).groups()
+    return name, {option: value} if option else {}
 
 
 def theirs(peer: str, table: Table, *, is_binary: bool) -> float | str | None:
@@ -100,9 +106,8 @@ def theirs(peer: str, table: Table, *, is_binary: bool) -> float | str | None:
 
 
 def _sklearn(function: str, table: Table, is_binary: bool) -> float:
-    name, options = re.fullmatch(r"(\w+)(?:\(average='(\w+)'\))?", function).groups()
+    name, arguments = called(function)
     gold, pred = rows_of(table)
-    arguments: dict[str, Any] = {"average": options} if options else {}
     if name in SCORERS:
         gold, pred = gold == POSITIVE, pred / HIGHEST
         arguments |= {"labels": [False, True]} if name == "log_loss" else {}

@@ -18,6 +18,7 @@ ReportFormat: TypeAlias = Literal["html", "md", "json"]
 Rank: TypeAlias = Literal["loss", "gap"]
 Reference: TypeAlias = Literal["rest", "expected"]
 Align: TypeAlias = Literal["data", "calendar"]
+Strategy: TypeAlias = Literal["uniform", "quantile"]  # how scores are cut into bins
 
 
 def check_choice(name: str, value: object, choices: Any, *forms: str) -> None:  # noqa: ANN401

@@ -51,8 +51,7 @@ def measure(
     if has_pairs and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
     if log.is_of_scores and pairs is not None:
-        levels = levels_of(log, pairs).cache()
-        slices = log.beside(slices, _over_scores(log, levels, metrics))
+        slices = log.beside(slices, _over_scores(log, pairs, metrics))
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
@@ -124,11 +123,17 @@ def _aggregated(
     return slices.with_columns(results.cast(pl.Int64)) if sums else slices
 
 
-def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+def _over_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
     """The sums over levels and bins of scores that metrics define, and `concordant`."""
-    of_levels, of_bins = _by_column(metrics, "levels"), _by_column(metrics, "bins")
+    binnings = dict.fromkeys(metric.binning for metric in metrics if metric.bins)
+    by_binning = {
+        binning: _by_column([one for one in metrics if one.binning == binning], "bins")
+        for binning in binnings
+    }
+    levels = levels_of(log, pairs, binnings).cache()
+    of_levels = _by_column(metrics, "levels")
     are_probabilities = any(metric.are_probabilities for metric in metrics)
-    return over_levels(log, levels, of_levels, of_bins, are_probabilities=are_probabilities)
+    return over_levels(log, levels, of_levels, by_binning, are_probabilities=are_probabilities)
 
 
 def terms_of(numbers: Numbers, sums: Sums, column: Col = pl.col) -> dict[str, pl.Expr]:

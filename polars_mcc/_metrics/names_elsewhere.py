@@ -48,14 +48,18 @@ _NAMES: Mapping[str, str] = {
     "'kappa'": "kap cohen cohen_kappa cohens_kappa heidke_skill hss",
     "'roc_auc'": "auc auroc auc_roc aucroc roc c_index c_statistic",
     "'roc_auc' in a log with a score per class, where it is the mean over classes": (
-        "roc_auc_ovr auc_ovr multiclass_auc"
+        "roc_auc_ovr auc_ovr multiclass_auc roc_auc_ovr_macro roc_auc_macro"
     ),
+    "'roc_auc_weighted'": "roc_auc_ovr_weighted",
+    "'roc_auc_ovo'": "roc_auc_ovo_macro auc_ovo hand_till",
     "'top_k(3)', with any number in place of 3": "top_k top_k_accuracy top3 top_3 top5 top_5",
     "'cost(fn=10, fp=1)', with your own costs": "cost costs classification_cost",
     "'kappa(quadratic)'": "qwk quadratic_kappa weighted_kappa quadratic_weighted_kappa",
     "'average_precision'": "ap auprc pr_auc prauc auc_pr",
     "'log_loss'": "logloss mn_log_loss cross_entropy binary_cross_entropy nll",
-    "'ece'": "expected_calibration_error",
+    "'ece', with 10 bins of equal size, or 'ece(15, uniform)', with 15 of equal width": (
+        "expected_calibration_error"
+    ),
     "'mutual_info'": "mi mutual_information",
     "the gap of 'selection_rate' between slices": (
         "demographic_parity demographic_parity_difference statistical_parity parity"

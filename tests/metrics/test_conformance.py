@@ -74,8 +74,9 @@ def test_weighted_against_scikit_learn(where):
             library, function = peer.split(": ")
             if library != "scikit-learn" or function == "mutual_info_score":
                 continue
-            name, _, average = function.removesuffix("')").partition("(average='")
-            options = {"average": average, "zero_division": 0.0} if average else {}
+            name, options = conformance.called(function)
+            if options and name not in conformance.SCORERS:
+                options |= {"zero_division": 0.0}
             sides, positive = (gold, pred), conformance.POSITIVE
             if metric in BINARY:
                 sides = (gold == positive, pred == positive)

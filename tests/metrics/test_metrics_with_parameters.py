@@ -340,7 +340,7 @@ def test_a_label_of_another_dtype_is_an_error():
 def test_the_functions_are_a_module_of_their_own():
     assert "metric" not in polars_mcc.__all__
     assert "metric" in dir(polars_mcc)
-    assert metric.__all__ == ["cost", "f_beta", "kappa", "top_k"]
+    assert metric.__all__ == ["cost", "ece", "f_beta", "kappa", "top_k"]
 
 
 @pytest.mark.parametrize("offset", [2000, 10**8, 10**15])
