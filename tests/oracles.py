@@ -359,6 +359,10 @@ def _mean(values: Iterable[float | Fraction | None], undefined: float) -> float:
     return float(sum(Fraction(value) for value in found) / len(found))
 
 
+OF_SETS = ("exact_match", "jaccard_samples", "f1_samples")
+"""Metrics of two sets of labels a row. With one label a row, they are the accuracy."""
+
+
 def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
     """The metrics of all classes of a table that is not empty, without the bounds of MCC."""
     s = sum(table.values())
@@ -394,8 +398,8 @@ def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
     mcc = float(exact(table)) if gold_spread and pred_spread else None
     found: dict[str, float | Fraction | None] = {
         "mcc": mcc,
-        "accuracy": Fraction(c, s),
-        "error_rate": 1 - Fraction(c, s),
+        **dict.fromkeys(("accuracy", *OF_SETS), Fraction(c, s)),
+        **dict.fromkeys(("error_rate", "hamming_loss"), 1 - Fraction(c, s)),
         "g_mean": math.prod(recalls) ** (1 / len(recalls)),
         **{name: _mean(values, undefined) for name, values in signed.items()},
         "balanced_accuracy": _mean((of_class["recall"][k] for k in occur if t[k]), undefined),
@@ -513,8 +517,8 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
     root_positive = (t * (1 - t) * q * (1 - q)).sqrt()
     found = {
         "mcc": (accuracy - chance) / root,
-        "accuracy": accuracy,
-        "error_rate": 1 - accuracy,
+        **dict.fromkeys(("accuracy", *OF_SETS), accuracy),
+        **dict.fromkeys(("error_rate", "hamming_loss"), 1 - accuracy),
         "g_mean": math.prod(recall.values()) ** (one / size),
         "informedness_macro": sum(recall[k] + specificity[k] - 1 for k in labels) / size,
         "markedness_macro": sum(precision[k] + npvs[k] - 1 for k in labels) / size,

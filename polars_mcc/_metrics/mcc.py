@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_mcc._counts.exact_sums import Numbers, Product, count_where
+from polars_mcc._counts.multilabel_counts import sums_of_sets
 from polars_mcc._counts.sliced_log import SlicedLog
 
 
@@ -86,6 +87,7 @@ def summed(
         waiting=waiting_of(log),
         unit=pl.col("unit").max(),
         **of_marginals(t, p, c, is_positive),
+        **(sums_of_sets(log.numbers) if log.is_multilabel else {}),
     )
     return slices, sums.from_columns(pl.col)
 

@@ -14,7 +14,7 @@ from polars_mcc._metrics.weighted_kappa import kappa
 
 CALLS: dict[str, tuple[Callable[..., Metric], str]] = {
     "f_beta": (f_beta, "f_beta(2), f_beta(0.5, macro)"),
-    "cost": (cost, "cost(fn=10, fp=1), cost('costs.csv')"),
+    "cost": (cost, "cost(fn=10, fp=1), cost('costs.csv'), cost(fn=10, total=True)"),
     "top_k": (top_k, "top_k(3)"),
     "ece": (ece, "ece(15, uniform)"),
     "kappa": (kappa, "kappa(quadratic), kappa(linear, order=[low, mid, high])"),

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 _NAMES: Mapping[str, str] = {
     "'accuracy'": "acc overall_accuracy",
-    "'accuracy', with one label a row": "subset_accuracy exact_match exact_match_ratio",
+    "'exact_match'": "subset_accuracy exact_match_ratio emr multilabel_accuracy",
     "'error_rate'": (
-        "error errors err misclassification misclassification_rate classification_error "
-        "zero_one_loss"
+        "error errors err misclassification misclassification_rate classification_error"
     ),
-    "'error_rate', with one label a row": "hamming_loss hamming hamming_distance",
+    "'error_rate', and of lists 1 - 'exact_match'": "zero_one_loss",
+    "'hamming_loss'": "hamming hamming_distance multilabel_hamming_distance",
+    "'jaccard_samples'": "samples_jaccard",
+    "'f1_samples'": "samples_f1",
     "'balanced_accuracy'": "bacc bal_acc bal_accuracy uar unweighted_average_recall",
     "'recall'": "sensitivity sens hit_rate true_positive_rate detection_rate pod",
     "'specificity'": "spec selectivity true_negative_rate",

@@ -20,6 +20,7 @@ from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
 from polars_mcc._metrics.precision_recall_f_beta import PRECISION_RECALL_F_BETA
 from polars_mcc._metrics.roc_auc_top_k import ROC_AUC_TOP_K
+from polars_mcc._metrics.sets_of_labels import SETS_OF_LABELS
 from polars_mcc._metrics.specificity_npv_jaccard import SPECIFICITY_NPV_JACCARD
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ BUILT_IN_METRICS = (
     *ACCURACY_KAPPA_ASSOCIATION,
     *PRECISION_RECALL_F_BETA,
     *SPECIFICITY_NPV_JACCARD,
+    *SETS_OF_LABELS,
     *MCC_VARIANTS,
     *POSITIVE_CLASS_RATES,
     *ROC_AUC_TOP_K,

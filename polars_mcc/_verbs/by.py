@@ -185,8 +185,8 @@ def by(
         A list counts as a set: a label is in it or not. The score is R_K of the indicator
         matrices, (s·c - Σ t_k·p_k) / √((s Σt - Σ t_k²) · (s Σp - Σ p_k²)). An empty list is a row
         without labels. A list that is null, or contains a null, is a null label. Only metrics that
-        `metrics()` marks as `multilabel` are available, without intervals. `score`, `classes` and
-        `counts` take lists too.
+        `metrics()` marks as `multilabel` are available, without intervals; "hamming_loss" is of all
+        labels that occur in the log. `score`, `classes` and `counts` take lists too.
 
     Raises:
         polars.exceptions.ColumnNotFoundError: A named column is missing.
