@@ -46,6 +46,7 @@ DEGENERATE: dict[str, Table] = {
     "one predicted class": {(0, 1): 2, (1, 1): 3},
     "a class never predicted": {(0, 0): 4, (1, 0): 2, (1, 2): 1, (2, 2): 3},
     "a class never gold": {(0, 0): 4, (0, 1): 2, (2, 0): 1, (2, 2): 3},
+    "no error": {(0, 0): 4, (1, 1): 3},
     "no class gold and predicted": {(0, 1): 3, (2, 1): 2, (2, 3): 4},
 }
 
@@ -85,7 +86,13 @@ def peers_of(metric: str) -> list[str]:
     return peers.split("; ") if peers else []
 
 
-SCORERS = {peer.split(": ")[1] for name in OF_SCORES for peer in peers_of(name)}
+SCORERS = {peer.split(": ")[1].partition("(")[0] for name in OF_SCORES for peer in peers_of(name)}
+
+
+def called(function: str) -> tuple[str, dict[str, Any]]:
+    """The name of a function, and its option, as in "f1_score(average='macro')"."""
+    name, option, value = re.fullmatch(r"(\w+)(?:\((\w+)='(\w+)'\))?", function).groups()
+    return name, {option: value} if option else {}
 
 
 def theirs(peer: str, table: Table, *, is_binary: bool) -> float | str | None:
@@ -99,9 +106,8 @@ def theirs(peer: str, table: Table, *, is_binary: bool) -> float | str | None:
 
 
 def _sklearn(function: str, table: Table, is_binary: bool) -> float:
-    name, options = re.fullmatch(r"(\w+)(?:\(average='(\w+)'\))?", function).groups()
+    name, arguments = called(function)
     gold, pred = rows_of(table)
-    arguments: dict[str, Any] = {"average": options} if options else {}
     if name in SCORERS:
         gold, pred = gold == POSITIVE, pred / HIGHEST
         arguments |= {"labels": [False, True]} if name == "log_loss" else {}

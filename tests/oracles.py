@@ -328,6 +328,18 @@ def _over(part: Fraction | int, whole: Fraction | int) -> Fraction | None:
     return Fraction(part) / whole if whole else None
 
 
+def _odds(tp: int, fp: int, fn: int, tn: int) -> dict[str, Fraction | float | None]:
+    """The likelihood ratios and their ratio; without gold rows of a class, there is none."""
+    if not (tp + fn and fp + tn):
+        return dict.fromkeys(("lr_pos", "lr_neg", "dor"))
+    tpr, fpr = Fraction(tp, tp + fn), Fraction(fp, fp + tn)
+    pairs = {"lr_pos": (tpr, fpr), "lr_neg": (1 - tpr, 1 - fpr), "dor": (tp * tn, fp * fn)}
+    return {
+        name: Fraction(part) / whole if whole else math.inf if part else float(name == "lr_neg")
+        for name, (part, whole) in pairs.items()
+    }
+
+
 def _phi(tp: Fraction | int, fp: int, fn: int, tn: int) -> float | None:
     product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return float(Fraction(tp * tn - fp * fn)) / math.sqrt(product) if product else None
@@ -345,6 +357,10 @@ def _mean(values: Iterable[float | Fraction | None], undefined: float) -> float:
     """The mean, with `undefined` in place of None."""
     found = [undefined if value is None else value for value in values]
     return float(sum(Fraction(value) for value in found) / len(found))
+
+
+OF_SETS = ("exact_match", "jaccard_samples", "f1_samples")
+"""Metrics of two sets of labels a row. With one label a row, they are the accuracy."""
 
 
 def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
@@ -382,8 +398,8 @@ def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
     mcc = float(exact(table)) if gold_spread and pred_spread else None
     found: dict[str, float | Fraction | None] = {
         "mcc": mcc,
-        "accuracy": Fraction(c, s),
-        "error_rate": 1 - Fraction(c, s),
+        **dict.fromkeys(("accuracy", *OF_SETS), Fraction(c, s)),
+        **dict.fromkeys(("error_rate", "hamming_loss"), 1 - Fraction(c, s)),
         "g_mean": math.prod(recalls) ** (1 / len(recalls)),
         **{name: _mean(values, undefined) for name, values in signed.items()},
         "balanced_accuracy": _mean((of_class["recall"][k] for k in occur if t[k]), undefined),
@@ -445,6 +461,7 @@ def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
         "fnr": _over(fn, tp + fn),
         "fpr": _over(fp, tn + fp),
         "for": _over(fn, tn + fn),
+        **_odds(tp, fp, fn, tn),
         "phi": _phi(tp, fp, fn, tn),
         "phi_max": phi_max(tp, fn, fp, tn) if spread else None,
     }
@@ -453,6 +470,7 @@ def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
 
 AT_0: Mapping[str, float | None] = {
     **dict.fromkeys(("recall", "tpr", "fnr", "specificity", "tnr", "fpr")),
+    **dict.fromkeys(("lr_pos", "lr_neg", "dor")),
     **dict.fromkeys(("fdr", "for", "fpr_micro"), 1.0),
 }
 """What stands for 0/0, if it is not 0: nothing where gold rows are missing, all errors else."""
@@ -499,8 +517,8 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
     root_positive = (t * (1 - t) * q * (1 - q)).sqrt()
     found = {
         "mcc": (accuracy - chance) / root,
-        "accuracy": accuracy,
-        "error_rate": 1 - accuracy,
+        **dict.fromkeys(("accuracy", *OF_SETS), accuracy),
+        **dict.fromkeys(("error_rate", "hamming_loss"), 1 - accuracy),
         "g_mean": math.prod(recall.values()) ** (one / size),
         "informedness_macro": sum(recall[k] + specificity[k] - 1 for k in labels) / size,
         "markedness_macro": sum(precision[k] + npvs[k] - 1 for k in labels) / size,
@@ -538,6 +556,9 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
         "fnr": 1 - tpr,
         "fpr": 1 - tnr,
         "for": 1 - npv,
+        "lr_pos": tpr / (1 - tnr),
+        "lr_neg": (1 - tpr) / tnr,
+        "dor": tp * tn / (fp * fn),
         "phi": (tp * tn - fp * fn) / root_positive,
         "phi_max": (min(t, q) - t * q) / root_positive,
     }

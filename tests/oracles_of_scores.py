@@ -160,6 +160,9 @@ FAMILY: dict[str, Callable[[Sequence[Row]], Fraction | float | None]] = {
         roc_auc_ties,
     )
 }
+# A mean over classes, of a log with one score, is of this score.
+FAMILY |= dict.fromkeys(("roc_auc_weighted", "roc_auc_ovo"), roc_auc)
+FAMILY["average_precision_weighted"] = average_precision
 
 
 def components(gold: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

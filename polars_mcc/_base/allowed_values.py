@@ -19,6 +19,7 @@ Rank: TypeAlias = Literal["loss", "gap"]
 Reference: TypeAlias = Literal["rest", "expected"]
 Align: TypeAlias = Literal["data", "calendar"]
 Alternative: TypeAlias = Literal["worse", "better", "two-sided"]
+Strategy: TypeAlias = Literal["uniform", "quantile"]  # how scores are cut into bins
 
 
 def check_choice(name: str, value: object, choices: Any, *forms: str) -> None:  # noqa: ANN401

@@ -23,6 +23,7 @@ MIN_N: Final = 30  # rows that a slice needs to be tested
 MAX_SHARE: Final = 0.5  # of the rows, in a slice that is listed
 CHECKED_N: Final = 1  # rows that a slice needs to be checked
 CHECK_CORRECTION: Final = "holm"  # a healthy log must fail nowhere
+MAX_CHANGES: Final = 3  # of a slice: it fell, recovered, and fell again
 RANK: Final = "loss"
 REPLICATES: Final = 2000
 TITLE: Final = "How good is each slice?"

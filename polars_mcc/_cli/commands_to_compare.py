@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._cli.answers_and_exit_codes import run_verb
@@ -17,6 +19,8 @@ from polars_mcc._cli.shared_options import (
     ReferenceWords,
     word_or_slice,
 )
+from polars_mcc._inputs import read_files
+from polars_mcc._inputs.log_from_files import or_none
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -131,3 +135,77 @@ def drift(
     """
     log = sliced.read(logs, before=before, after=after)
     run_verb(PredictionLog.drift, log, output, **log.columns, **vars(differences))
+
+
+@command
+def changes(
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    every: str | Literal["none"] = "1d",
+    metric: str = defaults.METRIC,
+    ci: float = defaults.LEVEL,
+    false_alarms: str | None = None,
+    correction: allowed_values.Correction = defaults.CHECK_CORRECTION,
+    alternative: allowed_values.Alternative = "worse",
+    to: allowed_values.Reference = "expected",
+    lookback: str | None = None,
+    known: str | None = None,
+    min_n: int = defaults.MIN_N,
+    max_changes: int = defaults.MAX_CHANGES,
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Find since when each slice is worse, and whether that is chance.
+
+    --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed.
+
+    For example:
+
+    `polars-mcc changes logs/ --by country --time ts --false-alarms 1y`
+
+    Args:
+        every: The length of a period, such as "1d", "1w" or "6h". Days are those of the zone of the
+            time; weeks begin on Mondays. none: each value of the time is a period of its own.
+        metric: The metric to compare: a name of `polars-mcc metrics`, of labels, with an interval.
+        ci: The confidence level of the limits. 1 - ci is the level of the test.
+        false_alarms: How long healthy slices are without a false alarm, on average, if the command
+            runs once in each period, such as "1y": instead of --ci, which is then 1 minus --every
+            divided by it. It allows for all slices of the answer, and needs a correction by "holm"
+            or "bonferroni".
+        correction: The correction of p-values for the number of slices: "bh", "by", "holm" or
+            "bonferroni", as in `compare`.
+        alternative: Whether to find slices that became "worse", "better", or either, "two-sided".
+        to: What the rows after are compared with. "expected": with what they would score given
+            their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
+            with the score of the rows before. Then a change of the mix of labels counts too.
+        lookback: Only look at the last periods, such as "90d" before the end of the newest.
+        known: Changes that somebody has seen: a file with rows of an earlier answer, with the keys
+            and `since` (Parquet, CSV, NDJSON or IPC). Of these slices, only rows from `since`
+            on are looked at, so that they are not found again. Rows whose `verdict` is neither
+            "worse" nor "better" are left out.
+        min_n: The least number of rows before and after. With weights, the least sum.
+        max_changes: The largest number of changes of a slice. If a change is sure, the rows before
+            it and the rows after it are looked at in the same way.
+    """
+    log = sliced.read(logs)
+    found: list[pl.DataFrame] = []
+    options: dict[str, Any] = {
+        "every": or_none(every),
+        "metric": metric,
+        "ci": ci,
+        "false_alarms": false_alarms,
+        "correction": correction,
+        "alternative": alternative,
+        "to": to,
+        "lookback": lookback,
+        "known": known and read_files.scan_logs(read_files.find_logs([known])),
+        "min_n": min_n,
+        "max_changes": max_changes,
+    }
+
+    def noted(answer: pl.DataFrame) -> pl.DataFrame:
+        found.append(answer)
+        return answer
+
+    run_verb(PredictionLog.changes, log, output, shown=noted, **log.columns, **options)
+    if false_alarms is not None and found[0]["verdict"].is_in(["worse", "better"]).any():
+        raise SystemExit(1)

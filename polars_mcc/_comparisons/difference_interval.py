@@ -31,6 +31,17 @@ class Side(NamedTuple):
         """The scores of these slices; -1 is none."""
         return Side(*(np.append(column, math.nan)[places] for column in self))
 
+    def logarithm(self, z: Floats | float) -> Floats:
+        """The logarithm of a ratio with half rows, from the limits that `log_interval` made.
+
+        One limit is of this logarithm and the other of the score, unless that is 0 or infinite.
+        """
+        with np.errstate(all="ignore"):
+            own, ends = np.log(self.score), (np.log(self.low), np.log(self.high))
+            below, above = ends[0] + z * self.se, ends[1] - z * self.se
+            of_end = np.where(self.score == 0, above, below)
+            return np.where(np.isfinite(own), below + above - own, of_end)
+
 
 class Difference(NamedTuple):
     """A difference b - a with its interval and p-value: arrays (slices,), NaN for null."""

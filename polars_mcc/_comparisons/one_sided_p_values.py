@@ -14,6 +14,8 @@ is the larger of theirs.
 A metric that needs two gold classes has another scale than a proportion: if 3 rows are of the rarer
 class, m may be 30. So for the likelihood ratio m has a limit: the rows of a proportion that varies
 as the metric does where the threshold is met (see `most_rows` in `_metrics/metric_type.py`).
+A ratio such as "lr_pos" has no largest value. There the first test is of its logarithm, and the
+second takes Student's t with 1 / se² degrees of freedom: so many rows, of the rarest kind, tell it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ import polars as pl
 from polars_mcc._comparisons.evidence import Scale, rows_with_limit
 from polars_mcc._intervals.count_arrays import floats
 from polars_mcc._intervals.interval_methods import critical, normal, student
-from polars_mcc._metrics.metric_type import Metric, most_rows
+from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.slice_facts import most_rows
 from polars_mcc._metrics.slice_sums import Floats, Ints
 
 Bound = Literal["min", "max"]
@@ -53,6 +56,12 @@ def of_threshold(
     df = slices["n_clusters"].to_numpy() - 1 if "n_clusters" in slices.columns else None
     scale, score, up, down = _turned(slices, metric, bound)
     to = floats(slices.select(threshold.cast(pl.Float64)).to_series())
+    if metric.is_log:
+        with np.errstate(all="ignore"):
+            beyond = scale.turn * (np.log(to) - np.log(scale.turn * up))
+            se = floats(slices[f"{metric.name}_se"])
+            errors = critical(ci, df) + beyond / se
+            return np.fmax(_tail(errors, df), _tail(errors, 1 / se**2))
     to = scale.turn * np.broadcast_to(to, score.shape)
     with np.errstate(all="ignore"):
         z, is_below = critical(ci, df), score < to

@@ -88,7 +88,8 @@ def contrasts(
     elif word == "total":
         change = _to_total(estimated, metric, number, asked.ci)
     elif ratio:
-        change, ratios = _ratio(scores.gather(a), scores.gather(b), asked.ci)
+        ratio_of = _ratio_of_ratios if metric.is_log else _ratio
+        change, ratios = ratio_of(scores.gather(a), scores.gather(b), asked.ci)
         both = both.with_columns(ratios)
     else:
         change = difference(scores.gather(a), scores.gather(b), asked.ci)
@@ -245,6 +246,22 @@ def _ratio(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.Series]]:
         ratios = {name: np.where(is_one_0, x, np.exp(log)) for name, (x, log) in ends.items()}
         p_value = np.where(is_one_0, difference(a, b, ci).p_value, change.p_value)
     return change._replace(p_value=p_value), [*of_arrays(**ratios)]
+
+
+def _ratio_of_ratios(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.Series]]:
+    """The difference of the logarithms of two ratios, and the ratio of both with its limits.
+
+    The limits and the test are of the logarithms with half rows, which are normal and finite. The
+    limits hold the ratio, as those of `log_interval` do.
+    """
+    z = normal_critical(ci)
+    with np.errstate(all="ignore"):
+        ratio, se = b.score / a.score, np.hypot(a.se, b.se)
+        se = np.where(np.isnan(ratio), math.nan, se)
+        diff = b.logarithm(z) - a.logarithm(z)
+        change = with_limits(diff, z * se, z * se, se, ci=ci)
+        low, high = np.minimum(np.exp(change.low), ratio), np.maximum(np.exp(change.high), ratio)
+    return change, [*of_arrays(ratio=ratio, ratio_low=low, ratio_high=high)]
 
 
 def _as_ratio(to_total: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from polars_mcc._counts.gold_and_pred import Sides
 from polars_mcc._counts.sliced_log import (
     CLASS,
     COMPLETE,
+    GOLD_CLASS,
     KEY,
     LONG,
     N_WAITING,
@@ -80,7 +81,8 @@ def cut(
     weights = [weighed.weight.alias("weight"), *map(pl.col, weighed.sums)]
     has_baseline = sides.baseline is not None or "baseline" in sides.columns
     pair_splits = [*(["baseline"] if has_baseline else []), *splitting]
-    pair_splits += [CLASS] if sides.is_per_class and sides.of_row is None else []
+    if sides.is_per_class and sides.of_row is None:
+        pair_splits += [CLASS, *([GOLD_CLASS] if sides.by_gold_class else [])]
     models = tuple(name for name in sides.columns[PRED].dtypes if name != sides.baseline)
     return SlicedLog(
         frame=sides.selected(frame, [*keys_of_rows, *splits, *weights]),

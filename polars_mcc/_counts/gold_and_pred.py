@@ -12,7 +12,7 @@ import polars.selectors as cs
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, option, said
-from polars_mcc._counts.sliced_log import CLASS, EPSILON, PRED, OfRow
+from polars_mcc._counts.sliced_log import CLASS, EPSILON, GOLD_CLASS, PRED, OfRow
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, check_score, one_column
 from polars_mcc._frame.labels import as_compared, common_dtype
 from polars_mcc._frame.log_options import Described
@@ -42,6 +42,7 @@ class Sides:
     label_dtype: pl.DataType
     pred_dtype: pl.DataType
     of_row: OfRow | None
+    by_gold_class: bool
 
     @property
     def epsilon(self) -> float:
@@ -76,7 +77,7 @@ class Sides:
         if needed is not None:
             frame = _with_both(frame, models, needed, self.roles)
         if self.is_per_class:
-            frame = _of_classes(self.roles, frame, models, self.of_row)
+            frame = _of_classes(self, frame, models)
         if self.baseline is not None:
             frame = frame.rename({PRED + self.baseline: "baseline"})
         return frame
@@ -88,6 +89,7 @@ def sides_of(
     *,
     several: bool = False,
     of_row: OfRow | None = None,
+    by_gold_class: bool = False,
     both: bool = False,
     baseline: IntoColumn | None = None,
 ) -> Sides:
@@ -100,6 +102,7 @@ def sides_of(
         several: Whether a row may have several labels, in lists, or a score per class. Without
             `of_row`, a row with a score per class becomes a row per class, named by `CLASS`.
         of_row: Makes one score of the scores of a row, if the log has a score per class.
+        by_gold_class: Whether a row per class also has `GOLD_CLASS`.
         both: Whether a row needs both a predicted label and a score to be scored.
         baseline: The model that other models are compared with: the name of a model, or a column.
     """
@@ -153,6 +156,7 @@ def sides_of(
         label_dtype=labels,
         pred_dtype=preds,
         of_row=of_row,
+        by_gold_class=by_gold_class,
     )
 
 
@@ -243,13 +247,12 @@ def _with_both(
     return frame.with_columns(**labels).drop(cs.starts_with(NEEDED))
 
 
-def _of_classes(
-    roles: Roles, frame: pl.LazyFrame, models: NamedColumns, of_row: OfRow | None
-) -> pl.LazyFrame:
+def _of_classes(sides: Sides, frame: pl.LazyFrame, models: NamedColumns) -> pl.LazyFrame:
     """One score per row in place of a score per class, or a row per class.
 
     A row is scored if it has all scores. The query fails if its gold label has no score.
     """
+    roles, of_row = sides.roles, sides.of_row
     names, gold = [PRED + name for name in models.names], pl.col("gold")
     scores = [pl.col(name).cast(pl.Float64) for name in names]
     are_gold = [gold == pl.lit(label, roles.label_dtype) for label in roles.score_labels]
@@ -266,6 +269,12 @@ def _of_classes(
         is_positive, score = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
         left = [name for name in names if name != SCORE]
         return frame.with_columns(score.alias(SCORE), gold=is_positive).drop(left)
+    if sides.by_gold_class:
+        of_gold = [
+            pl.when(is_gold).then(pl.lit(name))
+            for is_gold, name in zip(are_gold, names, strict=True)
+        ]
+        frame = frame.with_columns(pl.coalesce(of_gold).cast(pl.Enum(names)).alias(GOLD_CLASS))
     # The column of a class may be called `score` too.
     each = frame.unpivot(names, index=~cs.by_name(names), variable_name=CLASS)
     each = each.rename({"value": SCORE})

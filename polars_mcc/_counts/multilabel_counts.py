@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_mcc._counts.exact_sums import Numbers, Product
 from polars_mcc._counts.sliced_log import SlicedLog
+
+OF_SETS = ("equal", "jaccard", "f1", "empty", "filled")
+"""Numbers from 0 to 1 of the two sets of a row: whether they are equal, Jaccard's index and F1,
+all without the rows in which both are empty; whether both are; and whether one is not."""
+SCALE = 2**60
+"""Such a number is an integer of so many parts: its sums depend on no order, nor on how rows are
+counted together."""
 
 
 def in_order(labels: pl.Expr) -> pl.Expr:
@@ -64,13 +72,14 @@ def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
         *counts,
         label=pl.lit(None, log.label_dtype),
         side=pl.col("kind").cast(pl.UInt8),
+        **_of_sets(log.numbers, *(labels.list.len() for labels in label_lists.values())),
     )
 
     def count(*sides: int, of: str = "units") -> pl.Expr:
         return pl.when(pl.col("side").is_in(sides)).then(of).otherwise(0).sum()
 
     return (
-        pl.concat([of_rows, *of_labels])
+        pl.concat([of_rows, *of_labels], how="diagonal")
         .group_by(*log.slice, "label")
         .agg(
             gold_n=count(_BOTH, _MISSED),
@@ -80,8 +89,46 @@ def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
             null_n=count(_ROW, _LEFT_OUT, _WAITING, of="left_out"),
             waiting_n=count(_WAITING, of="left_out"),
             unit=pl.col("unit").max(),
+            **sums_of_sets(log.numbers),
         )
     )
+
+
+def _of_sets(
+    numbers: Numbers, both: pl.Expr, missed: pl.Expr, added: pl.Expr
+) -> dict[str, pl.Expr]:
+    """The columns of `OF_SETS` of a scored row, from how many labels are in both sets and in one.
+
+    They are times the units of the row. 0/0 is null.
+    """
+    both, missed, added = (size.cast(pl.Int128) for size in (both, missed, added))
+    either, one = both + missed + added, pl.lit(1, pl.Int128)
+    parts = {
+        "equal": ((either == both) & (either > 0), one),
+        "jaccard": (both, either),
+        "f1": (2 * both, both + either),
+        "empty": (either == 0, one),
+        "filled": (either > 0, one),
+    }
+    columns: dict[str, pl.Expr] = {}
+    for name, (part, whole) in parts.items():
+        share = part.cast(pl.Int128) * SCALE // whole
+        scored = numbers.times(share, pl.when("is_scored").then("units"))
+        columns |= scored.carried().columns(f"sets:{name}")
+    return columns
+
+
+def of_sets(numbers: Numbers) -> dict[str, Product]:
+    """The numbers of `OF_SETS`, read from their columns."""
+    any_product = numbers.product(pl.lit(0), pl.lit(0))
+    names = (f"sets:{name}" for name in OF_SETS)
+    return {name: any_product.from_columns(name, pl.col) for name in names}
+
+
+def sums_of_sets(numbers: Numbers) -> dict[str, pl.Expr]:
+    """The sums of these columns. Polars drops those that no metric needs from the plan."""
+    sums = (product.sum().columns(name) for name, product in of_sets(numbers).items())
+    return {name: sum_ for columns in sums for name, sum_ in columns.items()}
 
 
 def _is_complete(labels: pl.Expr) -> pl.Expr:

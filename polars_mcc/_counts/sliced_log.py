@@ -31,6 +31,8 @@ LONG = (SAID, SET)  # the columns of a slice in the long form
 
 CLASS = "polars_mcc:class"
 """The extra column with the class of a row, if a log has a score per class."""
+GOLD_CLASS = "polars_mcc:gold_class"
+"""The extra column with the class of its gold label, if a metric is over pairs of classes."""
 OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, pl.Expr]]
 """From whether each class is gold, and its score: whether a row is positive, and its one score."""
 

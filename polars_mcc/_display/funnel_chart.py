@@ -112,6 +112,9 @@ def _total_and_slices(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, 
     standard error or an interval.
     """
     style.check_drawable(result, "by()", "n", metric)
+    if metric in {built_in.name for built_in in registry.BUILT_IN_METRICS if built_in.is_log}:
+        msg = f"a funnel is of scores, and '{metric}_se' is of a logarithm: use plot.slices"
+        raise ValueError(msg)
     se, low = f"{metric}_se", f"{metric}_low"
     for column in (se, low):
         if column not in result.columns:

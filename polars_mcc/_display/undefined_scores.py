@@ -12,7 +12,7 @@ from polars_mcc._metrics.metric_type import Metric
 
 _VALUE_OF_0_0 = {
     "mcc_normalized": 0.5,
-    **dict.fromkeys(("fdr", "for", "fpr_macro", "fpr_micro", "fpr_weighted"), 1.0),
+    **dict.fromkeys(("fdr", "for", "fpr_macro", "fpr_micro", "fpr_weighted", "lr_neg"), 1.0),
 }
 """What stands for 0/0 by default, if it is not 0."""
 COLLAPSED, UNSCORED = "×", "○"
@@ -38,7 +38,7 @@ def where_undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
         at_0 &= as_expr(f"{metric}_low").is_null()
         if "n_clusters" in result.columns:  # One cluster has no interval.
             at_0 &= pl.col("n_clusters") > 1
-    elif not built_in.is_of_two:
+    elif built_in.is_log or not built_in.is_of_two:
         at_0 = pl.lit(value=False)
     no_score = score.is_null() | score.is_nan()
     return (no_score | at_0.fill_null(value=False)) & (pl.col("n") > 0)

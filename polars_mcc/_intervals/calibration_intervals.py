@@ -11,7 +11,13 @@ from polars_mcc._intervals.count_arrays import CountedCells, of_arrays
 from polars_mcc._intervals.influence_of_rows import Influence
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._metrics.score_levels_and_bins import in_floats, levels_of, of_bins, probabilities
+from polars_mcc._metrics.score_levels_and_bins import (
+    Binning,
+    in_floats,
+    levels_of,
+    of_bins,
+    probabilities,
+)
 from polars_mcc._metrics.slice_sums import Floats
 
 
@@ -19,13 +25,15 @@ def rates_of_bins(
     log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int, ci: float
 ) -> pl.DataFrame:
     """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
-    levels = levels_of(log, pairs, bins=bins).collect()
-    rates = of_bins(log, probabilities(log, in_floats(log, levels.lazy()))).collect()
+    binning = Binning(bins)
+    levels = levels_of(log, pairs, [binning]).collect()
+    rates = of_bins(log, probabilities(log, in_floats(log, levels.lazy())), binning).collect()
     rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
     spread = rate * (1 - rate)
     with np.errstate(all="ignore"):
         if log.has_clusters or not log.is_frequency:
-            variance, sampling = _of_draws(log, levels, cells, rates)
+            places = levels.select(*log.slice, "pred", bin=binning.column)
+            variance, sampling = _of_draws(log, places, cells, rates)
         else:
             variance, sampling = spread / n, Sampling(n, None, is_frequency=True)
         # The rate is a proportion of the rows.
@@ -37,12 +45,11 @@ def rates_of_bins(
 
 
 def _of_draws(
-    log: SlicedLog, levels: pl.DataFrame, cells: pl.DataFrame, rates: pl.DataFrame
+    log: SlicedLog, places: pl.DataFrame, cells: pl.DataFrame, rates: pl.DataFrame
 ) -> tuple[Floats, Sampling]:
     """The variance of the rate of each bin, and its draws: clusters, or rows of several weights."""
-    places = levels.lazy().select(*log.slice, "pred", "bin")
     scored = cells.lazy().filter(is_scored(log))
-    beside = scored.join(places, on=[*log.slice, "pred"], nulls_equal=True)
+    beside = scored.join(places.lazy(), on=[*log.slice, "pred"], nulls_equal=True)
     of_cells = CountedCells.of(log.split_by("bin"), beside.collect(), rates)
     draws, order = of_cells.draws(rates.height, of_cells.pairs.slices[of_cells.pair])
     gold = of_cells.labels[of_cells.pairs.gold[of_cells.pair[order]]] == 1

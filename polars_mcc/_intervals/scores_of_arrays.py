@@ -21,6 +21,7 @@ from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
 from polars_mcc._intervals.influence_of_rows import Influence
 from polars_mcc._intervals.interval_methods import Interval, Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.log_intervals import log_interval
 from polars_mcc._intervals.never_predicted_classes import between
 from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
 from polars_mcc._intervals.smoothed_tables import tables_of
@@ -183,7 +184,7 @@ class Scorer:
             sampling = Sampling(drawn.effective, drawn.n_clusters, self.is_frequency)
             never_predicted = {}
             if classes is not None and self.zero_division == 0:
-                metrics = [metric for metric in self.metrics if not metric.pairs]
+                metrics = [one for one in self.metrics if not (one.pairs or one.is_log)]
                 gold = placed.gold[pair]
                 never_predicted = between(classes, placed, drawn, gold, metrics, ci=options.ci)
             measured = {}
@@ -192,6 +193,13 @@ class Scorer:
                 moved = of_metrics[name]
                 phi = moved.phi[pair]
                 variance = drawn.products(phi, phi) / drawn.size / drawn.size
+                if metric.is_log and classes is not None:
+                    is_0_0 = np.isnan(moved.value)
+                    limits = log_interval(
+                        metric, score, classes, placed, draws, is_0_0=is_0_0, ci=options.ci
+                    )
+                    measured[name] = Measured(score, limits, moved.phi)
+                    continue
                 limits = interval(score, moved, variance, sampling, options)
                 if name in never_predicted:
                     limits = limits.widened_by(

@@ -13,11 +13,13 @@ from typing import TypeAlias
 
 import polars as pl
 
+from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Strategy, check_at_least, check_choice
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.sliced_log import EPSILON, PRED
 from polars_mcc._metrics.metric_type import RATIO, Metric, Range, Sum, Terms
 from polars_mcc._metrics.one_vs_rest import Col
-from polars_mcc._metrics.score_levels_and_bins import outside
+from polars_mcc._metrics.score_levels_and_bins import Binning, outside
 
 _MURPHY = "Murphy 1973, Journal of Applied Meteorology 12"
 _BIASED = "it is biased, and the bias depends on the rows per score or bin"
@@ -208,3 +210,40 @@ BRIER_LOG_LOSS_ECE = [
     )
     for metric in (*_MEAN_LOSSES, *_OF_BINS, *_PARTS_OF_BRIER)
 ]
+_ECE = next(metric for metric in BRIER_LOG_LOSS_ECE if metric.name == "ece")
+
+
+def ece(bins: int = defaults.BINS, strategy: Strategy = "quantile") -> Metric:
+    """The expected calibration error: how far positive rates are from mean scores, over bins.
+
+    Scores are probabilities, as in `calibration`. The metric "ece" without parentheses has 10 bins
+    of equal size: the same number as "ece(10, quantile)".
+
+    Args:
+        bins: How many bins, at least 1.
+        strategy: "quantile": the rows of a slice are cut into bins of equal size, those of
+            `calibration`. "uniform": bins of equal width from 0 to 1; a score at the edge of two
+            bins is in the upper one, and 1 is in the last. Equal scores are always in one bin.
+
+    Returns:
+        A metric with the name "ece_15_uniform" for 15 bins of equal width, that verbs take as they
+        take "ece": without an interval. Text is taken too: "ece(15, uniform)".
+
+    Raises:
+        ValueError: `bins` is below 1; `strategy` has an unknown value.
+        polars.exceptions.InvalidOperationError: On `collect`: a score is not between 0 and 1.
+
+    Examples:
+        >>> import polars as pl
+        >>> log = pl.DataFrame({"gold": [True, False] * 2, "p": [1.0, 0.75, 0.625, 0.25]})
+        >>> log.mcc(score="p").score(metrics=["ece", "ece(2)", "ece(2, uniform)"]).row(0)[1:4]
+        (0.34375, 0.21875, 0.15625)
+
+    References:
+        M. P. Naeini, G. F. Cooper, M. Hauskrecht, Obtaining well calibrated probabilities using
+        Bayesian binning, AAAI (2015) 2901-2907. C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, On
+        calibration of modern neural networks, ICML (2017): bins of equal width.
+    """
+    check_at_least("bins", bins, 1)
+    check_choice("strategy", strategy, Strategy)
+    return replace(_ECE, name=f"ece_{bins}_{strategy}", binning=Binning(int(bins), strategy))

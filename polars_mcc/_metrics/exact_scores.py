@@ -12,12 +12,14 @@ import polars.selectors as cs
 from polars_mcc._counts.class_counts import is_scored, with_margins
 from polars_mcc._counts.exact_sums import Numbers, Product
 from polars_mcc._counts.label_hashes import with_hashes, with_wide_labels
+from polars_mcc._counts.multilabel_counts import SCALE, of_sets
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._metrics.groups_as_lists import field, struct
 from polars_mcc._metrics.mcc import Sums, count_of, summed
 from polars_mcc._metrics.metric_type import Metric, Terms, sum_name
 from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, Col, TwoByTwo, class_scores
 from polars_mcc._metrics.score_levels_and_bins import levels_of, over_levels
+from polars_mcc._metrics.sets_of_labels import LABELS_OF_LOG, OfLists
 
 _OCCURS = "seen"
 _ROWS = "of:rows"
@@ -40,7 +42,10 @@ def measure(
         any(metric.classes for metric in metrics),
         any(metric.pairs for metric in metrics),
     )
-    if has_classes or has_pairs:
+    terms = OfLists() if log.is_multilabel else Terms()
+    values = {metric.name: metric.value(terms.of(metric, log.zero_division)) for metric in metrics}
+    needs_labels = any(LABELS_OF_LOG in value.meta.root_names() for value in values.values())
+    if has_classes or has_pairs or needs_labels:
         classes = classes.cache()
     slices, sums = summed(log, classes, positive)
     for is_filled in {metric.is_filled for metric in metrics if metric.classes}:
@@ -51,15 +56,19 @@ def measure(
     if has_pairs and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
     if log.is_of_scores and pairs is not None:
-        levels = levels_of(log, pairs).cache()
-        slices = log.beside(slices, _over_scores(log, levels, metrics))
+        slices = log.beside(slices, _over_scores(log, pairs, metrics))
+    if needs_labels:
+        occurs = pl.max_horizontal("gold_n", "pred_n") > 0
+        labels = classes.filter(occurs).select(pl.col("label").n_unique().alias(LABELS_OF_LOG))
+        slices = slices.join(labels, how="cross")
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
-    values = {
-        metric.name: metric.value(Terms().of(metric, log.zero_division)) for metric in metrics
-    }
-    return slices.with_columns(**terms_of(log.numbers, sums)).select(
+    columns = terms_of(log.numbers, sums)
+    if log.is_multilabel:
+        of_rows = of_sets(log.numbers)
+        columns |= {name: total.to_units() / float(SCALE) for name, total in of_rows.items()}
+    return slices.with_columns(**columns).select(
         *log.slice,
         n=n,
         **{
@@ -124,11 +133,17 @@ def _aggregated(
     return slices.with_columns(results.cast(pl.Int64)) if sums else slices
 
 
-def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+def _over_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
     """The sums over levels and bins of scores that metrics define, and `concordant`."""
-    of_levels, of_bins = _by_column(metrics, "levels"), _by_column(metrics, "bins")
+    binnings = dict.fromkeys(metric.binning for metric in metrics if metric.bins)
+    by_binning = {
+        binning: _by_column([one for one in metrics if one.binning == binning], "bins")
+        for binning in binnings
+    }
+    levels = levels_of(log, pairs, binnings).cache()
+    of_levels = _by_column(metrics, "levels")
     are_probabilities = any(metric.are_probabilities for metric in metrics)
-    return over_levels(log, levels, of_levels, of_bins, are_probabilities=are_probabilities)
+    return over_levels(log, levels, of_levels, by_binning, are_probabilities=are_probabilities)
 
 
 def terms_of(numbers: Numbers, sums: Sums, column: Col = pl.col) -> dict[str, pl.Expr]:

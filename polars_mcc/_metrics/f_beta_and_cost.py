@@ -29,6 +29,7 @@ Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
 
 _MOST = 1e100
 _ELKAN = "Elkan 2001, The foundations of cost-sensitive learning, IJCAI"
+_GROWS = "it grows with the rows, so only the mean, cost without total, is compared"
 
 
 def f_beta(beta: float, average: Average = "positive") -> Metric:
@@ -107,7 +108,13 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
 
 
 def cost(
-    costs: IntoByPair | None = None, *, fn: float = 0, fp: float = 0, tp: float = 0, tn: float = 0
+    costs: IntoByPair | None = None,
+    *,
+    fn: float = 0,
+    fp: float = 0,
+    tp: float = 0,
+    tn: float = 0,
+    total: bool = False,
 ) -> Metric:
     """What errors cost: the mean cost of a row. Less is better; a benefit is a negative cost.
 
@@ -119,11 +126,13 @@ def cost(
         fp: The cost of another row that is predicted as positive.
         tp: The cost of a positive row that is predicted as positive.
         tn: The cost of a row that is neither.
+        total: Whether to add up the costs of all scored rows. The sum grows with the rows, so it
+            has no interval and is not compared.
 
     Returns:
-        A metric with the name "cost" that all verbs take; `best_threshold` and `curve` only that of
-        `fn`, `fp`, `tp` and `tn`. Text is taken too: "cost(fn=10, fp=1)", "cost('costs.csv')". What
-        all errors cost is `n` times this mean.
+        A metric with the name "cost", or "cost_total", that all verbs take; `best_threshold` and
+        `curve` only that of `fn`, `fp`, `tp` and `tn`. Text is taken too: "cost(fn=10, fp=1)",
+        "cost('costs.csv', total=True)".
 
     Raises:
         ValueError: No cost is given, or both `costs` and one of the others; all are 0; a cost is
@@ -139,6 +148,8 @@ def cost(
         >>> dear = polars_mcc.metric.cost({(True, False): 100}).alias("missed")
         >>> log.mcc.score(metrics=dear).row(0)
         (4, 25.0, 0)
+        >>> log.mcc.score(metrics="cost(fn=10, fp=1, total=True)").row(0)
+        (4, 11.0, 0)
 
     References:
         C. Elkan, The foundations of cost-sensitive learning, IJCAI (2001) 973-978.
@@ -153,33 +164,37 @@ def cost(
             "label and prediction, as in cost({('fraud', 'ok'): 10}); not both, and not only 0"
         )
         raise ValueError(msg)
-    ends = Range(min(0, *numbers), max(0, *numbers))
-    if costs is None:
-        formula = " + ".join(f"{number:g}·{name}" for name, number in cells.items() if number)
-        of_positive = Metric("cost", _mean_cost(cells), f"({formula}) / s", _ELKAN, ends)
-        return replace(of_positive, is_of_positive=True, less_is_better=True, is_mean=True)
-
-    def of_labels(dtype: pl.DataType) -> Metric:
-        return replace(
-            unbound, pairs={"mean": mean_of_pairs(typed(of_pairs, dtype))}, of_labels=None
-        )
-
-    unbound = Metric(
+    low, high = min(0, *numbers), max(0, *numbers)
+    sums = " + ".join(f"{number:g}·{name}" for name, number in cells.items() if number)
+    formula = "Σ cost · n" if costs is not None else f"({sums})"
+    metric = Metric(
         "cost",
-        lambda terms: terms["mean"],
-        "Σ cost · n / s",
+        lambda terms: terms["cost"],
+        f"{formula} / s",
         _ELKAN,
-        ends,
+        Range(low, high),
         less_is_better=True,
         is_mean=True,
-        of_labels=of_labels,
     )
-    return unbound
+    if total:
+        ends = Range(lambda terms: low * terms.n, lambda terms: high * terms.n, "[low·s, high·s]")
+        metric = replace(metric.alias("cost_total"), formula=formula, range=ends, is_mean=False)
+        metric = replace(metric, no_interval=_GROWS)
+    if costs is None:
+        return replace(metric, value=_of_cells(cells, total=total), is_of_positive=True)
+
+    def of_labels(dtype: pl.DataType) -> Metric:
+        cost = mean_of_pairs(typed(of_pairs, dtype), of="n" if total else "share")
+        return replace(metric, pairs={"cost": cost})
+
+    return replace(metric, of_labels=of_labels)
 
 
-def _mean_cost(cells: Mapping[str, float]) -> Value:
+def _of_cells(cells: Mapping[str, float], *, total: bool) -> Value:
     def value(terms: Terms) -> pl.Expr:
         costs = [getattr(terms.positive, name) * number for name, number in cells.items() if number]
-        return terms.ratio(reduce(add, costs), terms.s)
+        mean = terms.ratio(reduce(add, costs), terms.s)
+        # In integers, n / s is exactly 1: a total of costs is not rounded twice.
+        return reduce(add, costs) * (terms.n / terms.s.cast(pl.Float64)) if total else mean
 
     return value

@@ -76,14 +76,17 @@ def typed_label(label: object, dtype: pl.DataType) -> object:
     return as_label(label, dtype, f"label {label!r} of a metric")
 
 
-def mean_of(number: Callable[..., pl.Expr], *sides: str) -> Sum:
-    """The mean number of a row, from its labels of these sides: "gold", "pred" or both."""
+def mean_of(number: Callable[..., pl.Expr], *sides: str, of: str = "share") -> Sum:
+    """The mean number of a row, from its labels of these sides: "gold", "pred" or both.
+
+    With `of="n"` it is the sum over all rows.
+    """
     side, *others = sides
-    return lambda col: (col("share") * col(side).pipe(number, *map(col, others))).sum()
+    return lambda col: (col(of) * col(side).pipe(number, *map(col, others))).sum()
 
 
-def mean_of_pairs(numbers: ByPair) -> Sum:
-    """The mean number of a row; 0 for a pair that is not named."""
+def mean_of_pairs(numbers: ByPair, *, of: str = "share") -> Sum:
+    """The mean number of a row; 0 for a pair that is not named. `of` is as in `mean_of`."""
 
     def number_of(gold: pl.Expr, pred: pl.Expr) -> pl.Expr:
         each = (
@@ -93,4 +96,4 @@ def mean_of_pairs(numbers: ByPair) -> Sum:
         )
         return reduce(add, each)
 
-    return mean_of(number_of, "gold", "pred")
+    return mean_of(number_of, "gold", "pred", of=of)

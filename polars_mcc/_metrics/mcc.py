@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_mcc._counts.exact_sums import Numbers, Product, count_where
+from polars_mcc._counts.multilabel_counts import sums_of_sets
 from polars_mcc._counts.sliced_log import SlicedLog
 
 
@@ -86,6 +87,7 @@ def summed(
         waiting=waiting_of(log),
         unit=pl.col("unit").max(),
         **of_marginals(t, p, c, is_positive),
+        **(sums_of_sets(log.numbers) if log.is_multilabel else {}),
     )
     return slices, sums.from_columns(pl.col)
 
@@ -109,7 +111,7 @@ def of_marginals(t: pl.Expr, p: pl.Expr, c: pl.Expr, is_positive: pl.Expr) -> di
 def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:
     """Divide as floats; 0/0 is `zero_division`."""
     part, whole = part.cast(pl.Float64), whole.cast(pl.Float64)
-    return _except_where(whole == 0, part / whole, zero_division)
+    return except_where(whole == 0, part / whole, zero_division)
 
 
 def correlation(
@@ -121,10 +123,10 @@ def correlation(
     1. The product of two roots may round to a neighbour of 1.
     """
     score = (cov / (var_gold * var_pred).sqrt()).clip(-1, 1)
-    return _except_where((var_gold <= 0) | (var_pred <= 0), score, zero_division)
+    return except_where((var_gold <= 0) | (var_pred <= 0), score, zero_division)
 
 
-def _except_where(undefined: pl.Expr, number: Any, instead: float | None) -> pl.Expr:  # noqa: ANN401
+def except_where(undefined: pl.Expr, number: Any, instead: float | None) -> pl.Expr:  # noqa: ANN401
     """A number, but `instead` where it is undefined: expressions, or columns of arrays."""
     if isinstance(number, pl.Expr):
         return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)

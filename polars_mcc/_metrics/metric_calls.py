@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from polars_mcc._metrics.brier_log_loss_ece import ece
 from polars_mcc._metrics.f_beta_and_cost import cost, f_beta
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.roc_auc_top_k import top_k
@@ -13,8 +14,9 @@ from polars_mcc._metrics.weighted_kappa import kappa
 
 CALLS: dict[str, tuple[Callable[..., Metric], str]] = {
     "f_beta": (f_beta, "f_beta(2), f_beta(0.5, macro)"),
-    "cost": (cost, "cost(fn=10, fp=1), cost('costs.csv')"),
+    "cost": (cost, "cost(fn=10, fp=1), cost('costs.csv'), cost(fn=10, total=True)"),
     "top_k": (top_k, "top_k(3)"),
+    "ece": (ece, "ece(15, uniform)"),
     "kappa": (kappa, "kappa(quadratic), kappa(linear, order=[low, mid, high])"),
 }
 """The functions that make metrics, by name, each with examples of its call."""

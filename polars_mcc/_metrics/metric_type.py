@@ -14,6 +14,7 @@ from polars_mcc._base.allowed_values import Role
 from polars_mcc._counts.sliced_log import OfRow
 from polars_mcc._metrics.mcc import correlation, divide
 from polars_mcc._metrics.one_vs_rest import Col, TwoByTwo
+from polars_mcc._metrics.score_levels_and_bins import BINNING, Binning
 
 if TYPE_CHECKING:
     from typing import Self
@@ -260,9 +261,13 @@ class Metric:
     """Aggregations over the columns of the score levels of a slice, by name."""
     bins: Mapping[str, Sum] = field(default_factory=dict)
     """Aggregations over the columns of bins of scores of a slice, by name."""
+    binning: Binning = BINNING
     of_row: OfRow | None = None
     """With a score per class: makes one score of the scores of a row."""
     needs_score_per_class: bool = False
+    mean_over: Literal["classes", "gold rows", "pairs of classes"] = (
+        "classes"  # of scores per class
+    )
     influence: str = ""
     """The name of the metric of scores whose rows have the same influence; "": its own."""
     is_of_scores: bool = False  # whether it needs scores, not predicted labels
@@ -271,28 +276,23 @@ class Metric:
     is_count: bool = False
     less_is_better: bool = False
     given: Literal["gold", "pred"] | None = None
-    """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
-    """
-    is_of_rows: bool = False
-    """Whether it is a mean over all rows."""
+    """The margin that a rate is given: it is a share of the rows with one gold or pred label."""
+    is_of_rows: bool = False  # whether it is a mean over all rows
+    is_log: bool = False  # whether it is a ratio whose interval and tests are of its logarithm
     is_mean: bool = False
     """Whether it is a mean of numbers of rows, which may be equal for all rows of a slice."""
-    of_rest: bool = False
-    """Whether these rows have another label than the positive one."""
+    of_rest: bool = False  # whether these rows have another label than the positive one
     classes_needed: Needed = "any"
     """The classes that a slice must have to be compared with another. A mean over the classes of a
     slice is another score without one of them."""
     has_gold: Value | None = None
     """Whether a slice has the gold rows that the metric needs; None: any scored row will do."""
-    no_interval: str = ""
-    """Why the metric has no interval and no test; "" if it has."""
-    no_interval_at: float | None = None
-    """The value that has none: one row moves the score far away from it."""
+    no_interval: str = ""  # why the metric has no interval and no test; "" if it has
+    no_interval_at: float | None = None  # where it has none: one row moves the score far away
     multilabel: bool = False  # whether it is defined for rows with lists of labels
     is_filled: bool = True
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
-    is_of_labelled: bool = False
-    """Whether it is about the rows that are labelled, also if these stand for others."""
+    is_of_labelled: bool = False  # whether it is of labelled rows, also if they stand for others
     of_labels: Callable[[pl.DataType], Metric] | None = None
     """Makes the metric for labels of a dtype; None: it is one metric for all dtypes."""
 
@@ -372,77 +372,6 @@ def sums_of_mean(column: str, weight: str | None = None) -> dict[str, Sum]:
 def mean(terms: Terms) -> pl.Expr:
     """The mean of which a metric has the sums; `zero_division` without any class."""
     return terms.ratio(terms["total"], terms["weight"].fill_null(0))  # null without any class
-
-
-FACT = "polars_mcc:"
-"""Begins the names of facts, which no answer shows."""
-
-
-def fact(name: str, value: Value) -> Metric:
-    """A number about each slice, computed like a metric, that no answer shows."""
-    return Metric(
-        name,
-        lambda terms: value(terms).cast(pl.Float64),
-        "",
-        "",
-        None,
-        no_interval="it is no score",
-    )
-
-
-def defined(metric: Metric) -> Metric:
-    """The fact whether a metric is defined: 1, or 0 where it is 0/0.
-
-    A mean or minimum over classes is 0/0 if the score of each of these classes is. The fact is null
-    where the gold rows that the metric needs are missing: no model could change that. A metric of a
-    user does not say which gold rows it needs: NaN counts as 0/0, and null is not judged.
-    """
-
-    def value(terms: Terms) -> pl.Expr:
-        filled, raw = terms.of(metric, 0.0), terms.of(metric, None)
-        raw.sums = {**raw.sums, **raw.sums_of(is_defined)}
-        filled_value, raw_value = (metric.value(each).cast(pl.Float64) for each in (filled, raw))
-        has_gold = metric.has_gold(terms) if metric.has_gold else ~filled_value.is_infinite()
-        is_finite = raw_value.is_finite().fill_null(value=False)
-        return pl.when(has_gold).then(is_finite.cast(pl.Float64))
-
-    is_defined = replace(
-        fact(f"{FACT}defined {metric.name}", value),
-        classes=metric.classes,
-        is_filled=False,
-        is_of_scores=metric.is_of_scores,
-        of_row=metric.of_row,
-    )
-    return is_defined
-
-
-def most_rows(metric: Metric) -> Metric | None:
-    """The fact how many rows of a proportion a metric of two or more gold classes may count as.
-
-    The mean of K equal rates of t_k rows varies as a rate of K² / Σ 1/t_k rows. Each t_k is less by
-    half a row, but at least half a row. A rate `of_rest` is of s - t_k rows. For two classes of s
-    rows, K² / Σ 1/t_k is 2 (s - Σ t_k² / s). MCC and its kin vary about so, with any number of
-    classes: four rows less, so that one row of a rare class tells nothing. None: the metric counts
-    rows, as recall does.
-    """
-    name = f"{FACT}most {metric.name}"
-    if metric.classes_needed in {"all", "all gold"}:
-
-        def inverse(col: Col) -> pl.Expr:
-            rows = col("n") - col("support") if metric.of_rest else col("support")
-            return (1 / (rows - 0.5).clip(lower_bound=0.5)).sum()
-
-        classes: Mapping[str, Sum] = {"k": lambda col: col("support").count(), "inverse": inverse}
-        rows = fact(name, lambda terms: terms["k"] ** 2 / terms["inverse"])
-        return replace(rows, classes=classes, is_of_labelled=True)
-    if not metric.is_of_two or metric.is_of_scores:
-        return None
-
-    def value(terms: Terms) -> pl.Expr:
-        varies = terms.positive.var_gold if metric.is_of_positive else terms.var_gold
-        return (2 * varies / terms.rows_squared * terms.n - 4).clip(lower_bound=0)
-
-    return replace(fact(name, value), is_of_labelled=True)
 
 
 def sum_name(metric: str, name: str) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 _NAMES: Mapping[str, str] = {
     "'accuracy'": "acc overall_accuracy",
-    "'accuracy', with one label a row": "subset_accuracy exact_match exact_match_ratio",
+    "'exact_match'": "subset_accuracy exact_match_ratio emr multilabel_accuracy",
     "'error_rate'": (
-        "error errors err misclassification misclassification_rate classification_error "
-        "zero_one_loss"
+        "error errors err misclassification misclassification_rate classification_error"
     ),
-    "'error_rate', with one label a row": "hamming_loss hamming hamming_distance",
+    "'error_rate', and of lists 1 - 'exact_match'": "zero_one_loss",
+    "'hamming_loss'": "hamming hamming_distance multilabel_hamming_distance",
+    "'jaccard_samples'": "samples_jaccard",
+    "'f1_samples'": "samples_f1",
     "'balanced_accuracy'": "bacc bal_acc bal_accuracy uar unweighted_average_recall",
     "'recall'": "sensitivity sens hit_rate true_positive_rate detection_rate pod",
     "'specificity'": "spec selectivity true_negative_rate",
@@ -21,6 +23,9 @@ _NAMES: Mapping[str, str] = {
     "'fnr'": "false_negative_rate miss_rate type_2_error",
     "'fdr'": "false_discovery_rate false_alarm_ratio",
     "'for'": "false_omission_rate",
+    "'lr_pos'": "plr lr lr_plus likelihood_ratio positive_likelihood_ratio class_likelihood_ratios",
+    "'lr_neg'": "nlr lr_minus negative_likelihood_ratio",
+    "'dor'": "or odds_ratio diagnostic_odds_ratio",
     "'f1'": "f f_measure f_score f_meas fscore dice dsc sorensen_dice",
     "'f1_macro'": "macro_f1",
     "'f1_micro'": "micro_f1",
@@ -45,14 +50,18 @@ _NAMES: Mapping[str, str] = {
     "'kappa'": "kap cohen cohen_kappa cohens_kappa heidke_skill hss",
     "'roc_auc'": "auc auroc auc_roc aucroc roc c_index c_statistic",
     "'roc_auc' in a log with a score per class, where it is the mean over classes": (
-        "roc_auc_ovr auc_ovr multiclass_auc"
+        "roc_auc_ovr auc_ovr multiclass_auc roc_auc_ovr_macro roc_auc_macro"
     ),
+    "'roc_auc_weighted'": "roc_auc_ovr_weighted",
+    "'roc_auc_ovo'": "roc_auc_ovo_macro auc_ovo hand_till",
     "'top_k(3)', with any number in place of 3": "top_k top_k_accuracy top3 top_3 top5 top_5",
     "'cost(fn=10, fp=1)', with your own costs": "cost costs classification_cost",
     "'kappa(quadratic)'": "qwk quadratic_kappa weighted_kappa quadratic_weighted_kappa",
     "'average_precision'": "ap auprc pr_auc prauc auc_pr",
     "'log_loss'": "logloss mn_log_loss cross_entropy binary_cross_entropy nll",
-    "'ece'": "expected_calibration_error",
+    "'ece', with 10 bins of equal size, or 'ece(15, uniform)', with 15 of equal width": (
+        "expected_calibration_error"
+    ),
     "'mutual_info'": "mi mutual_information",
     "the gap of 'selection_rate' between slices": (
         "demographic_parity demographic_parity_difference statistical_parity parity"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
 
 import polars as pl
 
-from polars_mcc._metrics.mcc import divide
+from polars_mcc._metrics.mcc import divide, except_where
 from polars_mcc._metrics.metric_type import (
     ALTMAN,
     DAVENPORT,
@@ -27,8 +29,10 @@ from polars_mcc._metrics.metric_type import (
     has_rows,
 )
 
+_ODDS = Range(0, math.inf, "[0, ∞]")
 _COUNT = Range(0, lambda terms: terms.n, "[0, s]")
-_ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
+_ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for", "lr_neg"}
+_SIMEL = "Simel, Samsa and Matchar 1991, Journal of Clinical Epidemiology 44"
 
 
 def _float(number: pl.Expr) -> pl.Expr:
@@ -65,6 +69,34 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
         given=given,
         of_rest="tn" in {part, rest},
         has_gold=has_rows(part, rest),
+    )
+
+
+def _odds(
+    name: str,
+    of: Callable[[Mapping[str, pl.Expr]], tuple[pl.Expr, pl.Expr]],
+    *,
+    formula: str,
+    undefined: str,
+    source: str,
+    peer: str,
+) -> Metric:
+    """A ratio of products of counts, infinite at x/0. Null without gold rows of both classes."""
+
+    def value(terms: Terms) -> pl.Expr:
+        table = terms.positive
+        counts = {cell: _float(getattr(table, cell)) for cell in ("tp", "fn", "fp", "tn", "gold")}
+        rest = counts["rest"] = counts["fp"] + counts["tn"]
+        part, whole = of(counts)
+        at_0 = terms.zero_division
+        if name in _ERRORS and at_0 is not None:
+            at_0 = 1 - at_0
+        ratio = except_where((part == 0) & (whole == 0), part / whole, at_0)
+        return except_where((counts["gold"] == 0) | (rest == 0), ratio, None)
+
+    peers = (f"PyCM: {peer}",)
+    return Metric(
+        name, value, formula, source, _ODDS, undefined, peers, has_gold=has_both, is_log=True
     )
 
 
@@ -148,6 +180,30 @@ _METRICS = [
     _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
     _rate("fpr", "fp", "tn", "fp / (tn + fp)", FAWCETT, "PyCM: FPR"),
     _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
+    _odds(
+        "lr_pos",
+        lambda n: (n["tp"] * n["rest"], n["fp"] * n["gold"]),
+        formula="tpr / fpr",
+        undefined="tp + fp = 0",
+        source=_SIMEL,
+        peer="PLR",
+    ),
+    _odds(
+        "lr_neg",
+        lambda n: (n["fn"] * n["rest"], n["tn"] * n["gold"]),
+        formula="fnr / tnr",
+        undefined="fn + tn = 0",
+        source=_SIMEL,
+        peer="NLR",
+    ),
+    _odds(
+        "dor",
+        lambda n: (n["tp"] * n["tn"], n["fp"] * n["fn"]),
+        formula="lr_pos / lr_neg = tp·tn / (fp·fn)",
+        undefined="tp + fp = 0 or fn + tn = 0",
+        source="Glas et al. 2003, Journal of Clinical Epidemiology 56",
+        peer="DOR",
+    ),
     Metric(
         "phi",
         lambda terms: terms.correlation(

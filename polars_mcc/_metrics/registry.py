@@ -20,6 +20,7 @@ from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
 from polars_mcc._metrics.precision_recall_f_beta import PRECISION_RECALL_F_BETA
 from polars_mcc._metrics.roc_auc_top_k import ROC_AUC_TOP_K
+from polars_mcc._metrics.sets_of_labels import SETS_OF_LABELS
 from polars_mcc._metrics.specificity_npv_jaccard import SPECIFICITY_NPV_JACCARD
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ BUILT_IN_METRICS = (
     *ACCURACY_KAPPA_ASSOCIATION,
     *PRECISION_RECALL_F_BETA,
     *SPECIFICITY_NPV_JACCARD,
+    *SETS_OF_LABELS,
     *MCC_VARIANTS,
     *POSITIVE_CLASS_RATES,
     *ROC_AUC_TOP_K,
@@ -67,8 +69,8 @@ def metrics() -> pl.DataFrame:
 
         - `metric`: the name; `formula`; `source`; `range`;
         - `undefined`: where the metric is 0/0. `zero_division` takes its place, but rates without
-          their gold rows, such as "tpr", are null, and rates of errors, such as "fdr" and
-          "fpr_macro", are 1 - `zero_division`;
+          their gold rows, such as "tpr" and "lr_pos", are null, and rates of errors, such as "fdr",
+          "lr_neg" and "fpr_macro", are 1 - `zero_division`;
         - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows;
           "positive", the counts of the positive class and of the rest; or "scores", the counts of
           positive and of negative rows by the model's score, which `score` names;
@@ -239,10 +241,13 @@ def needs_two_classes(options: Mapping[str, Any]) -> bool:
     return any(metric.is_of_two for asked in metrics for metric in find_metrics(asked))
 
 
-def find_tested_metric(metric: IntoMetric, labels: pl.DataType) -> Metric:
-    """Find the one metric that a user asks for, or raise an error if it has no test."""
+def find_tested_metric(metric: IntoMetric, labels: pl.DataType, *, ratio: bool = False) -> Metric:
+    """Find the one metric that a user asks for, or raise an error if it has no test.
+
+    `ratio`: scores are compared by their ratio, not by their difference.
+    """
     asked = find_metric(metric, labels)
-    check_sure([asked])
+    check_tested([asked], ratio=ratio)
     return asked
 
 
@@ -263,6 +268,21 @@ def check_sure(metrics: Iterable[Metric], instead: str = "score it with by") -> 
             msg = (
                 f"metric '{metric.name}' has no interval and no test: {metric.no_interval}; "
                 f"{instead}, and test another metric, such as '{other}'"
+            )
+            raise ValueError(msg)
+
+
+def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
+    """Raise a ValueError unless differences of all metrics, or with `ratio` ratios, have a test."""
+    metrics = [*metrics]
+    check_sure(metrics)
+    for metric in metrics:
+        if metric.is_log and not ratio:
+            msg = said(
+                f"metric '{metric.name}' has no largest value, so its differences have no test: "
+                "compare ratios, as in contrast with ",
+                option("ratio", value=True),
+                ", or test 'tpr' and 'fpr' apart",
             )
             raise ValueError(msg)
 

@@ -12,6 +12,11 @@ from polars_mcc._metrics.metric_type import RATIO, Metric, Terms, has_both
 
 _DELONG = "DeLong et al. 1988, Biometrics 44"
 _BAMBER = "Bamber 1975, Journal of Mathematical Psychology 12"
+_HAND_TILL = "Hand and Till 2001, Machine Learning 45"
+_PROVOST = "Provost and Domingos 2000, CeDER Working Paper IS-00-04"
+_OF_CLASSES = (
+    "it is of several scores of a row, and counts of each score alone do not tell its error"
+)
 
 
 def _has_positive(terms: Terms) -> pl.Expr:
@@ -61,6 +66,37 @@ ROC_AUC_TOP_K = [
         },
         no_interval="it says how coarse the scores are",
         has_gold=has_both,
+    ),
+]
+_AUC, _AVERAGE_PRECISION, _ = ROC_AUC_TOP_K
+ROC_AUC_TOP_K += [
+    replace(
+        _AUC,
+        name="roc_auc_weighted",
+        formula="Σ P · roc_auc / n, over classes; of one score: roc_auc",
+        source=_PROVOST,
+        peers=("scikit-learn: roc_auc_score(average='weighted')",),
+        no_interval=_OF_CLASSES,
+        mean_over="gold rows",
+    ),
+    replace(
+        _AUC,
+        name="roc_auc_ovo",
+        formula="the mean of roc_auc of score j in rows of j and k, j ≠ k; of one score: roc_auc",
+        source=_HAND_TILL,
+        undefined="a class is not gold (null)",
+        peers=("scikit-learn: roc_auc_score(multi_class='ovo')",),
+        no_interval=_OF_CLASSES,
+        mean_over="pairs of classes",
+    ),
+    replace(
+        _AVERAGE_PRECISION,
+        name="average_precision_weighted",
+        formula="Σ P · average_precision / n, over classes; of one score: average_precision",
+        undefined="no positive row (null)",
+        peers=("scikit-learn: average_precision_score(average='weighted')",),
+        no_interval=_OF_CLASSES,
+        mean_over="gold rows",
     ),
 ]
 ROC_AUC_TOP_K = [replace(metric, is_of_scores=True) for metric in ROC_AUC_TOP_K]

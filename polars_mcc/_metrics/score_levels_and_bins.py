@@ -5,11 +5,13 @@ A level is a threshold too: the rows at or above it are `tp` and `fp`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import polars as pl
 
 from polars_mcc._base import defaults
+from polars_mcc._base.allowed_values import Strategy
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import CLASS, MODEL, PRED, SlicedLog
@@ -17,6 +19,36 @@ from polars_mcc._counts.sliced_log import CLASS, MODEL, PRED, SlicedLog
 BOTH = ("positive", "negative")
 SQUARES = ("squares_positive", "squares_negative")
 """The sums of squared sample weights, of the rows of either class."""
+
+
+class Binning(NamedTuple):
+    """How the levels of a slice are put into bins: of equal size, or of equal width from 0 to 1.
+
+    Equal scores are in one bin. A score at the edge of two bins of equal width is in the upper one.
+    """
+
+    bins: int = defaults.BINS
+    strategy: Strategy = "quantile"
+
+    @property
+    def column(self) -> str:
+        """The column of levels with their bin."""
+        return f"bin:{self.bins}:{self.strategy}"
+
+    def place(self) -> pl.Expr:
+        """The bin of a level, from 0."""
+        if self.strategy == "uniform":
+            edges = pl.Series([edge / self.bins for edge in range(1, self.bins)], dtype=pl.Float64)
+            return pl.lit(edges).search_sorted(pl.col("score"), side="right").cast(pl.UInt32)
+        n = pl.col("all_positive") + pl.col("all_negative")
+        above = pl.col("tp") + pl.col("fp")
+        middle = (n - above + (pl.col("positive") + pl.col("negative")) / 2).cast(pl.Float64)
+        place = (middle / n.cast(pl.Float64) * self.bins).floor().clip(0, self.bins - 1)
+        return place.cast(pl.UInt32)
+
+
+BINNING = Binning()
+"""That of metrics without a parameter: ten bins of equal size."""
 
 
 def by_score(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
@@ -47,19 +79,17 @@ def in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def levels_of(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS) -> pl.LazyFrame:
+def levels_of(
+    log: SlicedLog, pairs: pl.LazyFrame, binnings: Iterable[Binning] = ()
+) -> pl.LazyFrame:
     """The levels of each slice, from the largest score down.
 
     Six columns count rows in units: `positive` and `negative` the rows of the level, `tp` and `fp`
     the rows at or above the level, `all_positive` and `all_negative` the rows of the slice. `score`
-    is `pred` as a float, and `epsilon` that of its dtype. `bin` is the bin of the level, if the
-    rows of a slice are cut into bins of equal size: equal scores are in one bin.
+    is `pred` as a float, and `epsilon` that of its dtype. Each binning has a column.
     """
     positive, negative = map(pl.col, BOTH)
     counted = in_units(log, by_score(log, pairs)).filter((positive != 0) | (negative != 0))
-    above, n = pl.col("tp") + pl.col("fp"), pl.col("all_positive") + pl.col("all_negative")
-    middle = n - above + (positive + negative) / 2
-    place = (middle.cast(pl.Float64) / n.cast(pl.Float64) * bins).floor().clip(0, bins - 1)
     return (
         counted.sort(*log.slice, "score", descending=[False] * len(log.slice) + [True])
         .with_columns(
@@ -71,7 +101,7 @@ def levels_of(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS)
             all_positive=log.within_slice(positive.sum()),
             all_negative=log.within_slice(negative.sum()),
         )
-        .with_columns(bin=place.cast(pl.UInt32))
+        .with_columns(**{binning.column: binning.place() for binning in binnings})
     )
 
 
@@ -87,10 +117,10 @@ def in_floats(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+def of_bins(log: SlicedLog, levels: pl.LazyFrame, binning: Binning) -> pl.LazyFrame:
     """The bins of each slice: the rows, `n` and as a float; their scores and positive `rate`.
 
-    `independent` is how many rows of equal weight would be as good.
+    `bin` is its number, with gaps. `independent` is how many rows of equal weight would be as good.
     """
     positive, negative, score = map(pl.col, (*BOTH, "score"))
     rows = (positive + negative).sum()
@@ -101,6 +131,7 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
         "score_mean": ((positive + negative) * score).sum() / rows,
         "rate": positive.sum() / rows,
     }
+    levels = levels.rename({binning.column: "bin"})
     return log.split_by("bin").per_slice_in_order(levels, ["pred"], sums, **ends)
 
 
@@ -108,7 +139,7 @@ def over_levels(
     log: SlicedLog,
     levels: pl.LazyFrame,
     of_levels: Mapping[str, pl.Expr],
-    of_bins_: Mapping[str, pl.Expr],
+    by_binning: Mapping[Binning, Mapping[str, pl.Expr]],
     *,
     are_probabilities: bool,
 ) -> pl.LazyFrame:
@@ -126,8 +157,8 @@ def over_levels(
     floats = probabilities(log, floats) if are_probabilities else floats
     slices = exact.select(*log.slice, concordant=number)
     slices = log.beside(slices, log.per_slice_in_order(floats, ["pred"], of_levels))
-    if of_bins_:
-        bins = log.per_slice_in_order(of_bins(log, floats), ["bin"], of_bins_)
+    for binning, sums in by_binning.items():
+        bins = log.per_slice_in_order(of_bins(log, floats, binning), ["bin"], sums)
         slices = log.beside(slices, bins)
     return slices
 

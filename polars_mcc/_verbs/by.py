@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, Role, check_choice, check_interval
-from polars_mcc._counts.class_counts import classes_of, classes_of_pairs
+from polars_mcc._counts.class_counts import classes_of
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
@@ -30,6 +29,7 @@ from polars_mcc._intervals.interval_options import (
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import measure, with_labels_for
+from polars_mcc._metrics.means_over_classes import means_over_classes
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetrics
 from polars_mcc._metrics.scores_of_pairs import measure_pairs
@@ -138,6 +138,12 @@ def by(
         and 0.0 by `zero_division`, has an interval. Proportions of rows keep Wilson's. If
         `zero_division` is not 0, there are no such limits.
 
+        The interval of "lr_pos", "lr_neg" and "dor" is of their logarithm, whatever the method.
+        With half a row more in each cell, the logarithm has the standard error `lr_pos_se` (Simel
+        et al. 1991). The interval reaches so far from the logarithms with half rows and without,
+        down from the smaller and up from the larger. It begins at 0 or ends at infinity where the
+        metric does, and there is no `Bootstrap`.
+
         An interval is null if the metric is 0/0 for another reason, if there is one cluster, or if
         `metrics()` has a reason in `no_interval`: then the error of the metric is far from normal.
         At the end of its range, such as 1, a metric has no standard error, and only "score" gives
@@ -173,8 +179,8 @@ def by(
         A list counts as a set: a label is in it or not. The score is R_K of the indicator
         matrices, (s·c - Σ t_k·p_k) / √((s Σt - Σ t_k²) · (s Σp - Σ p_k²)). An empty list is a row
         without labels. A list that is null, or contains a null, is a null label. Only metrics that
-        `metrics()` marks as `multilabel` are available, without intervals. `score`, `classes` and
-        `counts` take lists too.
+        `metrics()` marks as `multilabel` are available, without intervals; "hamming_loss" is of all
+        labels that occur in the log. `score`, `classes` and `counts` take lists too.
 
     Raises:
         polars.exceptions.ColumnNotFoundError: A named column is missing.
@@ -216,6 +222,8 @@ def by(
         44 (1988) 837-845.
         C. B. Begg and R. A. Greenes, Assessment of diagnostic tests when disease verification is
         subject to selection bias, Biometrics 39 (1983) 207-215.
+        D. L. Simel, G. P. Samsa and D. B. Matchar, Likelihood ratios with confidence: sample size
+        estimation for diagnostic test studies, Journal of Clinical Epidemiology 44 (1991) 763-770.
         J. A. Hanley and B. J. McNeil, The meaning and use of the area under a receiver operating
         characteristic (ROC) curve, Radiology 143 (1982) 29-36.
 
@@ -265,6 +273,12 @@ def by(
         reason = "its labelled rows are drawn by their prediction, which a bootstrap does not do"
         call = "by(..., method=Bootstrap(...))"
         log.roles.check_without(call, reason, "reweight")
+        if of_log := [metric.name for metric in asked if metric.is_log]:
+            msg = (
+                f"metric '{of_log[0]}' is infinite in some draws of a bootstrap: leave out method= "
+                "for its interval on the log scale"
+            )
+            raise ValueError(msg)
         return log.in_kind(_of_bootstrap(log, keys, asked, ci, method, long=long))
     return log.in_kind(of_metrics(log, keys, asked, ci, cast("Method", method), long=long))
 
@@ -320,7 +334,14 @@ def of_metrics(
     roles = {role for role, _ in kinds}
     scored: list[tuple[SlicedLog, pl.LazyFrame]] = []
     for (role, of_row), metrics in kinds.items():
-        sides = sides_of(log, role, several=ci is None, of_row=of_row, both=len(roles) > 1)
+        sides = sides_of(
+            log,
+            role,
+            several=ci is None,
+            of_row=of_row,
+            by_gold_class=any(metric.mean_over == "pairs of classes" for metric in metrics),
+            both=len(roles) > 1,
+        )
         taken = [*_names_taken(asked, ci), *added]
         sliced = cut(sides, keys, taken=taken, clusters=ci is not None, long=long)
         if sliced.is_multilabel:
@@ -370,24 +391,8 @@ def _scored(
         return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS in sliced.pair_splits:
-        return _means_over_classes(sliced, cells, asked, positive)
+        return means_over_classes(sliced, cells, asked, positive)
     return measure_pairs(sliced, cells, asked, positive=positive)
-
-
-def _means_over_classes(
-    sliced: SlicedLog, cells: pl.LazyFrame, asked: Sequence[Metric], positive: pl.Expr | None
-) -> pl.LazyFrame:
-    """Metrics of a score per class: each class is scored against the rest; null if one is null."""
-    whole = replace(sliced, pair_splits=())
-    one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # each class has all rows
-    slices = measure(whole, classes_of_pairs(whole, one_class), [], positive=positive)
-    apart = whole.split_by(CLASS)
-    each = measure(apart, classes_of_pairs(apart, cells), asked, pairs=cells, positive=positive)
-    values = {metric.name: pl.col(metric.name) for metric in asked}
-    means = {
-        name: pl.when(value.null_count() == 0).then(value.mean()) for name, value in values.items()
-    }
-    return whole.beside(slices, whole.per_slice(each, **means))
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:

@@ -51,7 +51,7 @@ def changes(
     lookback: str | timedelta | None = None,
     known: pl.DataFrame | pl.LazyFrame | None = None,
     min_n: int = defaults.MIN_N,
-    max_changes: int = 3,
+    max_changes: int = defaults.MAX_CHANGES,
 ) -> FrameT:
     """Find since when each slice is worse, and whether that is chance.
 

@@ -42,8 +42,9 @@ from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, limit_columns
 from polars_mcc._keys.any_key import IntoKey, check_plain
 from polars_mcc._metrics import registry
-from polars_mcc._metrics.metric_type import FACT, Metric, defined, fact, most_rows
+from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
+from polars_mcc._metrics.slice_facts import FACT, defined, fact, most_rows
 from polars_mcc._verbs.by import of_metrics
 from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
 
@@ -138,7 +139,8 @@ def check(
         The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
         the limit of the score is the threshold. The other is the likelihood ratio of a proportion
         of as many rows as the interval has (see `worst`); it is more careful with few rows. So a
-        slice with few rows may pass although its interval is below the threshold.
+        slice with few rows may pass although its interval is below the threshold. For "lr_pos",
+        "lr_neg" and "dor" it is Student's t instead, with 1 / se² degrees of freedom.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or no slice is judged. It is an AssertionError. Its

@@ -100,6 +100,9 @@ def contrast(
         as "accuracy" or "tpr", has the interval and the p-value that follow from its ratio to the
         rest. Of other metrics the interval of the difference is divided by the total, as if the
         total were known exactly.
+        "lr_pos", "lr_neg" and "dor" have no largest value, so they are compared with `ratio` alone,
+        and not with the total. The limits and the test are of their logarithms, as in `by`; at 0
+        and infinity too.
         With "best", the row with the lowest `diff` is the gap between the best and the worst slice.
         The interval ignores that these two were picked as best and worst: with many slices it shows
         a gap even if there is none.
@@ -113,7 +116,7 @@ def contrast(
             name exactly the keys, or has a value that a key cannot have; an option has an unknown
             value; the log has clusters, or sample weights if `to` is "expected", which has no
             ratio; `to` is "expected" or "total", and the log has `nulls="reweight"`; the metric has
-            no derivative.
+            no derivative, or no largest value and no `ratio`, or is compared with the total.
         polars.exceptions.InvalidOperationError: On `collect`: the log has no row of the slice `to`.
 
     The errors of `by` are raised too.
@@ -149,7 +152,13 @@ def contrast(
     options_of_differences.check(ci, method, correction)
     inside, names, of_whole = options_of_differences.keys_and_within(log, "contrast", keys, within)
     _check_to(log, to, names, ratio=ratio)
-    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
+    chosen = registry.find_tested_metric(metric, log.roles.label_dtype, ratio=ratio)
+    if chosen.is_log and to == "total":
+        msg = said(
+            f"metric '{chosen.name}' is not compared with the total: compare with the rest, ",
+            option("to", "rest"),
+        )
+        raise ValueError(msg)
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE

@@ -134,7 +134,7 @@ def gaps(
     options_of_differences.check(ci, defaults.METHOD, correction)
     check_at_least("min_n", min_n, 1)
     asked = registry.find_metrics(metrics, log.roles.label_dtype)
-    registry.check_sure(asked)
+    registry.check_tested(asked)
     if counts := [metric.name for metric in asked if metric.is_count]:
         msg = f"metric '{counts[0]}' counts rows, and large slices have more: use a rate, as 'tpr'"
         raise ValueError(msg)

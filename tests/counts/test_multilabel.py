@@ -22,6 +22,7 @@ from polars_mcc import each, sets
 
 FAMILY = polars_mcc.metrics()
 OF_LISTS = FAMILY.filter("multilabel", pl.col("from") != "positive")["metric"].to_list()
+OF_SETS = ["exact_match", "jaccard_samples", "f1_samples", "hamming_loss"]
 
 label_lists = st.lists(st.sampled_from(range(6)), max_size=4)
 rows = st.lists(st.tuples(st.sampled_from([None, "x", "y"]), label_lists, label_lists), max_size=30)
@@ -42,6 +43,28 @@ def log_of(rows: list[tuple], dtype: pl.DataType | None = None) -> pl.DataFrame:
 
     keys = pl.Series([row[0] for row in rows], dtype=pl.String)
     return pl.DataFrame({"key": keys, "gold": column(1), "pred": column(2)})
+
+
+def labels_of(rows: list[tuple]) -> set[int]:
+    return {label for _, gold, pred in rows for label in (*gold, *pred)}
+
+
+def of_sets(rows: list[tuple], labels: int, at_0: float | None = 0.0) -> dict[str, float]:
+    """The metrics of whole sets, in loops. `labels` occur in the log."""
+    sets = [({*gold}, {*pred}) for _, gold, pred in rows]
+    parts = {
+        "jaccard_samples": [(len(g & p), len(g | p)) for g, p in sets],
+        "f1_samples": [(2 * len(g & p), len(g) + len(p)) for g, p in sets],
+    }
+    found = {"exact_match": sum(g == p for g, p in sets) / len(sets)}
+    for name, ratios in parts.items():
+        values = [part / whole if whole else at_0 for part, whole in ratios]
+        known = [value for value in values if value is not None]
+        found[name] = math.fsum(known) / len(known) if known else None
+    wrong = sum(len(g ^ p) for g, p in sets)
+    at_0 = None if at_0 is None else 1 - at_0
+    found["hamming_loss"] = wrong / (labels * len(sets)) if labels else at_0
+    return found
 
 
 def by_definition(rows: list[tuple]) -> dict[str, float]:
@@ -111,15 +134,99 @@ def test_the_family_of_each_slice(rows, run):
     for row in answer.iter_rows(named=True):
         of_slice = [other for other in rows if other[0] == row["key"]]
         assert (row["n"], row["n_null"]) == (len(of_slice), 0)
+        sets = of_sets(of_slice, len(labels_of(rows)))
         if not any(gold or pred for _, gold, pred in of_slice):
             errors = {name for name in OF_LISTS if name.startswith(("fpr", "fnr"))}
             assert {row[name] for name in errors} == {1.0}, "without labels: 0/0"
-            assert {row[name] for name in {*OF_LISTS} - errors} == {0.0, 0.5}
+            assert {row[name] for name in {*OF_LISTS} - errors - {*sets}} == {0.0, 0.5}
+            assert {name: row[name] for name in sets} == sets
             continue
-        expected = by_definition(of_slice)
+        expected = by_definition(of_slice) | sets
         assert expected.keys() == set(OF_LISTS)
         for name in OF_LISTS:
             assert row[name] == pytest.approx(expected[name], abs=1e-13), name
+
+
+@pytest.mark.parametrize("zero_division", [0.0, 1.0, None, 0.3])
+@given(rows=rows, data=st.data())
+def test_how_alike_the_sets_of_rows_are(rows, data, zero_division, run):
+    """Of a log, of its counts to the last bit, and with weights; of slices and in all."""
+    log = log_of(rows)
+    dtype, listed = data.draw(
+        st.sampled_from([(pl.Int64, [0, 1, 7]), (pl.Float64, [0.0, 0.1, 2.3])])
+    )
+    sizes = st.sampled_from(listed)
+    weights = data.draw(st.lists(sizes, min_size=len(rows), max_size=len(rows)))
+    weighted = log.with_columns(w=pl.Series(weights, dtype=dtype))
+    counts = log.mcc.counts("key")
+    repeated = [row for row, w in zip(rows, weights, strict=True) for _ in range(round(w * 10))]
+
+    def ask_for(f, **options):
+        log = f.mcc(zero_division=zero_division, **options)
+        return log.by(each("key", total=True), metrics=OF_SETS)
+
+    plain = run(log, ask_for)
+    assert run(counts, lambda f: ask_for(f, weight="n")).equals(plain)
+    heavy = run(weighted, lambda f: ask_for(f, weight="w"))
+    for answer, of_rows in ((plain, rows), (heavy, repeated)):
+        for row in answer.iter_rows(named=True):
+            chosen = [one for one in of_rows if row["keys"] == "" or one[0] == row["key"]]
+            want = (
+                of_sets(chosen, len(labels_of(of_rows)), zero_division)
+                if chosen
+                else dict.fromkeys(OF_SETS)
+            )
+            for name in OF_SETS:
+                assert row[name] == pytest.approx(want[name], rel=1e-14, abs=1e-15), name
+
+
+@given(rows=rows.filter(lambda rows: any(gold or pred for _, gold, pred in rows)))
+def test_sets_of_labels_score_as_in_scikit_learn(rows):
+    binarizer = MultiLabelBinarizer(classes=range(6))
+    occurring = sorted(labels_of(rows))
+    sides = [binarizer.fit_transform([row[side] for row in rows]) for side in (1, 2)]
+    gold, pred = (side[:, occurring] for side in sides)
+    padded = [np.hstack([side, np.zeros((len(rows), 1), dtype=int)]) for side in (gold, pred)]
+    for at_0 in (0.0, 1.0):
+        options = {"average": "samples", "zero_division": at_0}
+        [found] = log_of(rows).mcc(zero_division=at_0).score(metrics=OF_SETS).to_dicts()
+        assert found["exact_match"] == pytest.approx(sk.accuracy_score(*padded), rel=1e-15)
+        for name, score in (("jaccard_samples", sk.jaccard_score), ("f1_samples", sk.f1_score)):
+            assert found[name] == pytest.approx(score(*padded, **options), rel=1e-14), name
+        loss = sk.hamming_loss(*padded) * (len(occurring) + 1) / len(occurring)
+        assert found["hamming_loss"] == pytest.approx(loss, rel=1e-14)
+
+
+def test_equal_sets_of_any_weight_score_exactly_1(run):
+    """Thirds add up to no round number, and 0/0 that counts as 1 is as good as a hit."""
+    rows = [("x", labels, labels) for labels in ([0, 1, 2], [3], [], [4, 5], [])]
+    log = log_of(rows).with_columns(w=pl.Series([0.1, 1 / 3, 0.7, 1e-9, 3e5]))
+    answer = run(log, lambda f: f.mcc(weight="w", zero_division=1).score(metrics=OF_SETS))
+    assert answer.select(OF_SETS).row(0) == (1.0, 1.0, 1.0, 0.0)
+
+
+def test_rows_without_a_set_are_not_scored(run):
+    log = log_of([("x", None, [0]), ("x", [0, None], [0]), ("x", [0, 0, 1], [1, 0, 1])])
+    answer = run(log, lambda f: f.mcc.score(metrics=OF_SETS))
+    assert answer.rows() == [(1, 1.0, 1.0, 1.0, 0.0, 2)]
+    answer = run(log, lambda f: f.mcc(nulls="label").score(metrics=OF_SETS))
+    assert answer.rows() == [
+        (3, pytest.approx(1 / 3), pytest.approx(0.5), pytest.approx(5 / 9), pytest.approx(3 / 9), 0)
+    ]
+
+
+def test_models_share_the_labels_of_the_log(run):
+    log = pl.DataFrame({"gold": [["a"], ["b"]], "a": [["a"], ["a"]], "b": [["c", "d"], ["b"]]})
+    answer = run(log, lambda f: f.mcc(pred=["a", "b"]).score(metrics="hamming_loss"))
+    assert answer["hamming_loss"].to_list() == [2 / 8, 3 / 8]
+
+
+def test_metrics_of_sets_cost_nothing_where_nobody_asks():
+    log = log_of([("x", [0], [1])]).lazy()
+    others = [name for name in OF_LISTS if name not in OF_SETS]
+    assert "sets:" not in log.mcc.by("key", metrics=others).explain()
+    assert "sets:" not in log.mcc.by("key").explain()
+    assert "sets:" in log.mcc.by("key", metrics="f1_samples").explain()
 
 
 @given(rows=rows)
@@ -147,8 +254,11 @@ def test_lists_of_one_label_are_rows_of_one_label(rows, run):
     single = [(key, [*gold, 0][:1], [*pred, 1][:1]) for key, gold, pred in rows]
     lists = log_of(single)
     plain = lists.with_columns(pl.col("gold", "pred").list.first())
+    hamming = (
+        pl.col("hamming_loss") * 2 / max(1, len(labels_of(single)))
+    )  # A miss is two of so many labels.
     answer = run(lists, lambda f: f.mcc.by("key", metrics=OF_LISTS))
-    expected = plain.mcc.by("key", metrics=OF_LISTS)
+    expected = plain.mcc.by("key", metrics=OF_LISTS).with_columns(hamming)
     assert_frame_equal(answer, expected, rel_tol=1e-15, abs_tol=1e-15)
     assert answer["mcc"].equals(expected["mcc"])
     classes = run(lists, lambda f: f.mcc.classes("key"))
@@ -314,7 +424,14 @@ def test_errors(run, call, error, message):
         run(log_of([("x", [0], [1])]), call)
 
 
-@pytest.mark.parametrize("verb", [lambda f: f.mcc.by("key"), lambda f: f.mcc.classes()])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda f: f.mcc.by("key"),
+        lambda f: f.mcc.classes(),
+        lambda f: f.mcc.by("key", metrics=OF_SETS),
+    ],
+)
 def test_it_streams(verb, tmp_path):
     """Lists are exploded batch by batch: no node of the plan falls back to memory."""
     log_of([("x", [0], [1])]).write_parquet(tmp_path / "log.parquet")

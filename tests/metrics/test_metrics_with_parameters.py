@@ -77,7 +77,11 @@ def test_costs_are_a_mean_over_rows(dtype, weight, lazy):
     of_positive = metric.cost(fn=10, fp=1.5, tp=-2, tn=0.25).alias("of_positive")
     asked = frame.lazy() if lazy else frame
     log = PredictionLog(asked, positive=names[1], weight=weight)
-    answer = log.by("key", metrics=[costs, of_positive]).lazy().collect()
+    totals = [
+        metric.cost({(names[i], names[j]): cost for (i, j), cost in named.items()}, total=True),
+        metric.cost(fn=10, fp=1.5, tp=-2, tn=0.25, total=True).alias("total_of_positive"),
+    ]
+    answer = log.by("key", metrics=[costs, of_positive, *totals]).lazy().collect()
     for row in answer.to_dicts():
         here = np.flatnonzero((frame["key"] == row["key"]).to_numpy())
         n = [int(w) if weight else 1 for w in frame["w"].gather(here)]
@@ -85,9 +89,35 @@ def test_costs_are_a_mean_over_rows(dtype, weight, lazy):
         total = sum(n)
         mean = sum(named.get((i, j), 0) * w for i, j, w in pairs) / total
         assert row["cost"] == pytest.approx(mean, rel=1e-13, abs=1e-15)
+        assert row["cost_total"] == pytest.approx(mean * total, rel=1e-13, abs=1e-12)
         cells = {(1, 1): -2, (1, 0): 10, (0, 1): 1.5, (0, 0): 0.25}
-        mean = sum(cells[int(i == 1), int(j == 1)] * w for i, j, w in pairs) / total
-        assert row["of_positive"] == pytest.approx(mean, rel=1e-13)
+        whole = sum(cells[int(i == 1), int(j == 1)] * w for i, j, w in pairs)
+        assert row["of_positive"] == pytest.approx(whole / total, rel=1e-13)
+        assert row["total_of_positive"] == whole
+
+
+@pytest.mark.parametrize("costs", [{"fn": 10, "fp": 1}, {"costs": {(True, False): 10}}])
+def test_a_total_of_costs_grows_with_the_rows(costs):
+    """It is a plain value, also of float weights and as an expression, and is not compared."""
+    frame = pl.DataFrame({"gold": [True, True, False], "pred": [True, False, True], "k": [1, 1, 2]})
+    asked = metric.cost(**costs, total=True)
+    want = 10.0 if "costs" in costs else 11.0
+    [row] = frame.mcc.score(metrics=asked, ci=0.9).to_dicts()
+    assert row["cost_total"] == want
+    assert row["cost_total_low"] is row["cost_total_high"] is row["cost_total_se"] is None
+    weighted = frame.with_columns(w=0.1).mcc(weight="w").score(metrics=asked)
+    assert weighted["cost_total"].item() == pytest.approx(want / 10, rel=1e-15)
+    value = polars_mcc.ExprMcc(pl.col("pred")).score(metric=asked)
+    assert frame.select(value).item() == want
+    assert frame.clear().mcc.score(metrics=asked).row(0) == (0, None, 0)
+    assert frame.mcc.check(max={asked: 12})["verdict"].to_list() == ["passes"]
+    for verb, options in (
+        ("contrast", {"metric": asked}),
+        ("worst", {"metric": asked}),
+        ("gaps", {"metrics": [asked]}),
+    ):
+        with pytest.raises(ValueError, match="'cost_total' has no interval.*grows with the rows"):
+            getattr(frame.mcc, verb)("k", **options)
 
 
 @in_turn(dtype=ORDERED, weights=["linear", "quadratic"], ordered=[False, True])
@@ -340,7 +370,7 @@ def test_a_label_of_another_dtype_is_an_error():
 def test_the_functions_are_a_module_of_their_own():
     assert "metric" not in polars_mcc.__all__
     assert "metric" in dir(polars_mcc)
-    assert metric.__all__ == ["cost", "f_beta", "kappa", "top_k"]
+    assert metric.__all__ == ["cost", "ece", "f_beta", "kappa", "top_k"]
 
 
 @pytest.mark.parametrize("offset", [2000, 10**8, 10**15])

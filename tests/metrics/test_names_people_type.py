@@ -13,7 +13,7 @@ import polars_mcc
 from polars_mcc._metrics.names_elsewhere import ELSEWHERE, known_elsewhere
 
 OURS = {*polars_mcc.metrics()["metric"]}
-CALLS = {"f_beta(2)", "top_k(3)", "cost(fn=10, fp=1)", "kappa(quadratic)"}
+CALLS = {"f_beta(2)", "top_k(3)", "ece(15, uniform)", "cost(fn=10, fp=1)", "kappa(quadratic)"}
 
 
 def drawn(rates: dict[str, list[list[float]]], rows: int) -> pl.DataFrame:
@@ -49,6 +49,8 @@ def test_a_name_of_another_library_is_told_ours():
         ("error", "'error_rate'"),
         ("Youden", "'informedness'"),
         ("auc", "'roc_auc'"),
+        ("hand_till", "'roc_auc_ovo'"),
+        ("expected_calibration_error", r"'ece', with 10 bins.*'ece\(15, uniform\)'"),
         ("ap", "'average_precision'"),
         ("geometric_mean_score", "'g_mean'"),
         ("demographic parity", "the gap of 'selection_rate' between slices"),

@@ -21,6 +21,7 @@ from polars_mcc import CheckError, each, trailing
 FAMILY = polars_mcc.metrics().filter(pl.col("from") == "scores")
 NAMES = FAMILY["metric"].to_list()
 OF_ORDER = ["roc_auc", "average_precision", "roc_auc_ties"]
+OF_ORDER += ["roc_auc_weighted", "roc_auc_ovo", "average_precision_weighted"]
 OF_GROUPS = ["brier_resolution", "brier_uncertainty"]
 """Metrics of equal scores: the scores need an order no more than a range."""
 OF_PROBABILITIES = [name for name in NAMES if name not in OF_ORDER + OF_GROUPS]
@@ -370,6 +371,9 @@ def test_one_row(run, gold, ci):
         "brier_resolution": 0.0,
         "brier_uncertainty": 0.0,
         "roc_auc_ties": None,
+        "roc_auc_weighted": None,
+        "roc_auc_ovo": None,
+        "average_precision_weighted": 1.0 if gold else None,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.metrics import (
 )
 from support import in_turn
 
-from polars_mcc import each
+from polars_mcc import each, trailing
 
 LABELS = ["cat", "dog", "eel"]
 SCORES = {label: f"p_{label}" for label in LABELS}
@@ -129,6 +130,131 @@ def test_a_missing_class_has_no_mean_of_classes(animals):
     assert found["roc_auc"].item() is None
     assert found["average_precision"].item() is None
     assert found["brier"].item() > 0
+
+
+OF_CLASSES = ["roc_auc_weighted", "roc_auc_ovo", "average_precision_weighted"]
+
+
+def means_of_scikit_learn(rows: pl.DataFrame, labels=LABELS, weight=None) -> dict[str, float]:
+    """Of rows that have all labels. scikit-learn wants rows that add up to 1 for a mean of AUCs."""
+    scores = rows.select(SCORES[label] for label in labels).to_numpy()
+    is_gold = np.array([[label == gold for label in labels] for gold in rows["gold"]])
+    options = {} if weight is None else {"sample_weight": rows[weight].to_numpy()}
+    pairs = [
+        roc_auc_score(*(side[is_gold[:, [j, k]].any(1), j] for side in (is_gold, scores)))
+        for j in range(len(labels))
+        for k in range(len(labels))
+        if j != k
+    ]
+    return {
+        "roc_auc_weighted": roc_auc_score(is_gold, scores, average="weighted", **options),
+        "roc_auc_ovo": float(np.mean(pairs)),
+        "average_precision_weighted": average_precision_score(
+            is_gold, scores, average="weighted", **options
+        ),
+    }
+
+
+@in_turn(digits=[0, 1, 2, 9], lazy=[False, True])
+def test_means_of_other_kinds_are_those_of_scikit_learn(animals, digits, lazy):
+    """With many equal scores, and with few eels in a slice."""
+    rare = (pl.col("gold") != "eel") | (pl.col("key") == "x") | (pl.int_range(pl.len()) % 7 == 0)
+    log = animals.filter(rare).with_columns(pl.col(*SCORES.values()).round(digits))
+    found = (log.lazy() if lazy else log).mcc(score=SCORES).by("key", metrics=OF_CLASSES)
+    for row in found.lazy().collect().to_dicts():
+        rows = log.filter(key=row["key"])
+        assert (row["n"], row["n_null"]) == (rows.height, 0)
+        want = means_of_scikit_learn(rows)
+        assert {name: row[name] for name in OF_CLASSES} == pytest.approx(want, rel=1e-13)
+        assert len({*want.values(), row["n"]}) == 4
+    alone = [log.mcc(score=SCORES).by("key", metrics=name)[name] for name in OF_CLASSES]
+    assert_frame_equal(pl.DataFrame(alone), found.lazy().collect().select(OF_CLASSES))
+
+
+def test_means_of_auc_are_the_calls_of_scikit_learn():
+    rng = np.random.default_rng(8)
+    shares = rng.dirichlet(np.ones(4), 300).round(2)
+    shares[:, 3] = 1 - shares[:, :3].sum(1)
+    gold = (rng.random(300) ** 2 * 4).astype(int)
+    columns = {f"p{label}": shares[:, label] for label in range(4)}
+    log = pl.DataFrame({"gold": gold, **columns}).mcc(score={k: f"p{k}" for k in range(4)})
+    found = log.score(metrics=["roc_auc", "roc_auc_weighted", "roc_auc_ovo"]).row(0)[1:4]
+    kinds = [("ovr", "macro"), ("ovr", "weighted"), ("ovo", "macro")]
+    want = [roc_auc_score(gold, shares, multi_class=kind, average=mean) for kind, mean in kinds]
+    assert found == pytest.approx(want, rel=1e-13)
+
+
+def test_two_classes_are_one_auc(animals):
+    two = animals.filter(pl.col("gold") != "eel").with_columns(q=1 - pl.col("p_cat"))
+    names = ["roc_auc", "roc_auc_weighted", "roc_auc_ovo"]
+    found = two.mcc(score={"cat": "p_cat", "dog": "q"}).by("key", metrics=names)
+    want = two.mcc(score="p_cat", positive="cat").by("key", metrics=names)
+    assert_frame_equal(found, want, rel_tol=1e-14)
+    assert (want["roc_auc"] == want["roc_auc_ovo"]).all()
+
+
+def test_a_weighted_mean_leaves_out_a_missing_class(animals):
+    """As scikit-learn does, given the indicators of labels. A plain mean and pairs need all."""
+    log = animals.filter((pl.col("gold") != "eel") | (pl.col("key") == "x"))
+    found = log.mcc(score=SCORES).by("key", metrics=OF_CLASSES).filter(key="y").to_dicts()[0]
+    want = means_of_scikit_learn(log.filter(key="y"), ["cat", "dog"])
+    assert found["roc_auc_ovo"] is None
+    for name in ("roc_auc_weighted", "average_precision_weighted"):
+        assert found[name] == pytest.approx(want[name], rel=1e-13)
+    judged = log.mcc(score=SCORES).check("key", min=dict.fromkeys(OF_CLASSES, 0.3))
+    assert judged["verdict"].to_list() == ["passes"] * 2
+    cats = log.filter(pl.col("gold") == "cat").mcc(score=SCORES).score(metrics=OF_CLASSES)
+    assert cats.row(0)[1:4] == (None, None, 1.0)
+    none = log.clear().mcc(score=SCORES).score(metrics=OF_CLASSES)
+    assert none.row(0) == (0, None, None, None, 0)
+
+
+def test_means_of_other_kinds_of_rows_with_nulls_and_weights(animals):
+    broken = animals.with_row_index().with_columns(
+        p_dog=pl.when(pl.col("index") % 7 == 0).then(None).otherwise("p_dog"),
+        gold=pl.when(pl.col("index") % 5 == 2).then(None).otherwise("gold"),
+        w=pl.col("index") % 4 / 2,
+        m=pl.col("index") % 3,
+    )
+    whole = broken.drop_nulls()
+    found = broken.mcc(score=SCORES).score(metrics=OF_CLASSES)
+    assert (found["n"].item(), found["n_null"].item()) == (
+        whole.height,
+        broken.height - whole.height,
+    )
+    assert found.row(0)[1:4] == pytest.approx([*means_of_scikit_learn(whole).values()], rel=1e-13)
+    repeated = whole.select(pl.all().repeat_by("m")).explode(pl.all())
+    found = broken.mcc(score=SCORES, weight="m").score(metrics=OF_CLASSES)
+    want = means_of_scikit_learn(repeated)
+    assert found.row(0)[1:4] == pytest.approx([*want.values()], rel=1e-13)
+    halves = broken.mcc(score=SCORES, sample_weight=pl.col("m") / 2).score(metrics=OF_CLASSES)
+    assert halves.row(0)[1:4] == pytest.approx([*want.values()], rel=1e-13)
+
+
+def test_pairs_of_classes_in_windows_and_sets_of_keys(animals):
+    days = [date(2026, 1, 1 + row // 200) for row in range(animals.height)]
+    dated = animals.with_columns(day=pl.Series(days))
+    log = dated.mcc(score=SCORES)
+    names = [*OF_CLASSES, "roc_auc", "top_k(1)"]
+    windows = log.by(trailing("day", "2d"), metrics=names).filter(day=date(2026, 1, 2))
+    rows = dated.filter(pl.col("day") <= date(2026, 1, 2))
+    want = means_of_scikit_learn(rows)
+    assert windows.select(OF_CLASSES).row(0, named=True) == pytest.approx(want, rel=1e-13)
+    total = log.by(each("key", total=True), metrics=names).filter(keys="")
+    assert total.select(OF_CLASSES).row(0) == pytest.approx(
+        [*means_of_scikit_learn(dated).values()], rel=1e-13
+    )
+
+
+def test_a_mean_of_another_kind_has_no_interval(animals):
+    for name in OF_CLASSES:
+        with pytest.raises(ValueError, match=f"'{name}' of a score per class .* ask for it wit"):
+            animals.mcc(score=SCORES).score(metrics=name, ci=0.9)
+        for log in (animals.mcc(score=SCORES), animals.mcc(score="p_cat", positive="cat")):
+            with pytest.raises(
+                ValueError, match="no interval and no test: it is of several scores"
+            ):
+                log.contrast("key", metric=name)
 
 
 def test_weights_are_rows(animals):

@@ -841,7 +841,9 @@ LACKING = pl.select(  # slice 0 has no positive row, 1 predicts none, 2 has no n
 RATES = [
     metric
     for metric, origin, no_interval in metrics().select("metric", "from", "no_interval").rows()
-    if not no_interval and origin != "pairs" and metric not in {"tp", "fp", "fn", "tn"}
+    if not no_interval
+    and origin != "pairs"
+    and metric not in {"tp", "fp", "fn", "tn", "lr_pos", "lr_neg", "dor"}
 ]
 
 
