@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -141,7 +141,7 @@ def drift(
 def changes(
     *logs: LogPaths,
     sliced: LogAndKeys = LogAndKeys(),
-    every: str | Literal["none"] = "1d",
+    every: str = "1d",
     metric: str = defaults.METRIC,
     ci: float = defaults.LEVEL,
     false_alarms: str | None = None,
