@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -17,6 +17,8 @@ from polars_mcc._base.allowed_values import (
     check_choice,
 )
 from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
@@ -194,7 +196,8 @@ def changes(
         slices = found.changes(of_slices, looked_at, asked, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)
 
-    answer = of_slices.answer(inferred(log, of_slices, counted, infer, metrics=asked.metrics))
+    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_future)
+    answer = of_slices.answer(slices)
     return log.in_kind(answer.sort("p_value", nulls_last=True, maintain_order=True))
 
 
@@ -278,6 +281,15 @@ def _apart(sliced: SlicedLog, name: str) -> tuple[SlicedLog, pl.LazyFrame]:
     of_slices = replace(of_slices, sets={named[of_set]: names for of_set, names in own.items()})
     of_set = pl.col(SET).cast(pl.String).replace(named).cast(of_slices.set_dtype)
     return of_slices, counted.with_columns(of_set)
+
+
+def _warn_of_future(cells: pl.DataFrame) -> None:
+    """Warn if rows are later than now, in any zone."""
+    tomorrow = pl.lit(datetime.now(UTC) + timedelta(days=1)).dt.replace_time_zone(None)
+    time = pl.col(SINCE).cast(pl.Datetime("us")).dt.replace_time_zone(None)
+    n = cells.filter(time > tomorrow)["n"].sum()
+    if n:
+        warn_of([f"the time of {rows_in_words(float(n))} is after now: a change may be wrong"])
 
 
 def _in_time(
