@@ -11,7 +11,14 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_choice, check_number
-from polars_mcc._metrics.label_pairs import IntoByPair, by_pair, checked, mean_of_pairs, typed
+from polars_mcc._metrics.label_pairs import (
+    IntoByPair,
+    by_pair,
+    checked,
+    mean_of_pairs,
+    named,
+    typed,
+)
 from polars_mcc._metrics.metric_type import (
     RATIO,
     RIJSBERGEN,
@@ -130,6 +137,10 @@ def cost(
             not finite.
         polars.exceptions.SchemaError: In a verb: a label does not have the dtype of the labels.
 
+    Warns:
+        PredictionLogWarning: In a verb, as in `by`: no row has a label of `costs`, which is text or
+            an integer.
+
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
@@ -160,9 +171,9 @@ def cost(
         return replace(of_positive, is_of_positive=True, less_is_better=True, is_mean=True)
 
     def of_labels(dtype: pl.DataType) -> Metric:
-        return replace(
-            unbound, pairs={"mean": mean_of_pairs(typed(of_pairs, dtype))}, of_labels=None
-        )
+        numbers = typed(of_pairs, dtype)
+        sums = {"mean": mean_of_pairs(numbers)}
+        return replace(unbound, pairs=sums, named=named(numbers, dtype), of_labels=None)
 
     unbound = Metric(
         "cost",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -273,8 +273,7 @@ class Metric:
     given: Literal["gold", "pred"] | None = None
     """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
     """
-    is_of_rows: bool = False
-    """Whether it is a mean over all rows."""
+    is_of_rows: bool = False  # whether it is a mean over all rows
     is_mean: bool = False
     """Whether it is a mean of numbers of rows, which may be equal for all rows of a slice."""
     of_rest: bool = False
@@ -293,6 +292,7 @@ class Metric:
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
     is_of_labelled: bool = False
     """Whether it is about the rows that are labelled, also if these stand for others."""
+    named: Collection[object] = ()  # the labels in its table of numbers by label
     of_labels: Callable[[pl.DataType], Metric] | None = None
     """Makes the metric for labels of a dtype; None: it is one metric for all dtypes."""
 
