@@ -39,7 +39,7 @@ _FARTHEST = 8.0  # standard errors; beyond them, nothing is left to integrate
 _STEPS = 6
 
 
-class Rows(NamedTuple):
+class RowsInTime(NamedTuple):
     """Counted rows of slices, in any order: arrays (rows,)."""
 
     slices: Ints
@@ -49,12 +49,12 @@ class Rows(NamedTuple):
     """The place of the pair of each row among all pairs, which are sorted by gold label."""
     n: Floats
 
-    def where(self, chosen: Flags) -> Rows:
+    def where(self, chosen: Flags) -> RowsInTime:
         """The chosen rows."""
-        return Rows(*(array[chosen] for array in self))
+        return RowsInTime(*(array[chosen] for array in self))
 
 
-class Moments(NamedTuple):
+class SplitMoments(NamedTuple):
     """Sums over the rows up to and with each step, where nothing changes: arrays (steps,)."""
 
     n: Floats
@@ -95,15 +95,15 @@ class Steps:
 
     of_slice: Segments
     periods: Ints
-    moments: Moments
+    moments: SplitMoments
     own: Own
 
     @classmethod
-    def of(cls, number: int, rows: Rows, gold: Ints, phi: Floats) -> Steps:
+    def of(cls, number: int, rows: RowsInTime, gold: Ints, phi: Floats) -> Steps:
         """Add up the rows of so many slices.
 
-        A row of a pair moves the score of its slice by `phi`; more is better. Rows of a slice are
-        compared with others of the same `gold`: of the same label, or of any.
+        A row of a pair moves the score of its slice by `phi`; more is better. It is compared with
+        rows of the slice of the same `gold`: of the same label, or of any.
         """
         # The moments of each stratum: the rows of a slice with one gold label.
         own, at = _distinct(rows.slices * len(phi) + rows.pairs)
@@ -143,7 +143,7 @@ class Steps:
         totals = (of_slice.cumulated(sums) for sums in (alone.n, alone.moved, *added))
         n_before, moved, variance, third = totals
         beside = variance - of_steps(apart * squares)
-        moments = Moments(n_before, moved, variance, third, beside)
+        moments = SplitMoments(n_before, moved, variance, third, beside)
         return cls(of_slice, steps % span, moments, alone)
 
     def split(

@@ -210,6 +210,8 @@ def changes(
 
     slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_future)
     answer = of_slices.answer(slices)
+    if of_slices.sets is not None:
+        answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
     return log.in_kind(answer.sort("p_value", nulls_last=True, maintain_order=True))
 
 
@@ -287,12 +289,14 @@ def _apart(sliced: SlicedLog, name: str) -> tuple[SlicedLog, pl.LazyFrame]:
     if sliced.sets is None:
         return replace(of_slices, has_total=not keys), counted
     own = {
-        of_set: tuple(key for key in names if key != name) for of_set, names in sliced.sets.items()
+        of_set: tuple(key for key in sets if key != name) for of_set, sets in sliced.sets.items()
     }
-    named = {of_set: name_of(names) for of_set, names in own.items()}
-    of_slices = replace(of_slices, sets={named[of_set]: names for of_set, names in own.items()})
-    of_set = pl.col(SET).cast(pl.String).replace(named).cast(of_slices.set_dtype)
-    return of_slices, counted.with_columns(of_set)
+    return replace(of_slices, sets=own), counted
+
+
+def _set_names(log: SlicedLog) -> dict[str, str]:
+    """A set of keys is called after its own keys, without the period."""
+    return {of_set: name_of(keys) for of_set, keys in (log.sets or {}).items()}
 
 
 def _warn_of_future(cells: pl.DataFrame) -> None:
@@ -320,6 +324,7 @@ def _in_time(
     seen = _seen(log, known, cells.schema[SINCE])
     on = [*log.names.values()]
     texts = [pl.col(column).cast(pl.String).alias(name) for column, name in log.names.items()]
+    texts[:1] = [text.replace(_set_names(log)) if log.sets else text for text in texts[:1]]
     last = (
         cells.select(texts).join(seen, on=on, how="left", nulls_equal=True, maintain_order="left")
         if on

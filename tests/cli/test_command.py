@@ -1218,6 +1218,7 @@ NEEDED = {
         ["--before", "j = 0", "--after", "j > 0"],
         {"before": pl.col("j") == 0, "after": pl.col("j") > 0},
     ),
+    "changes": (["--time", "day"], {}),
     "curve": (["--score", "score"], {}),
     "best_threshold": (["--score", "score"], {}),
     "calibration": (["--score", "k / 3.0"], {}),
@@ -1228,7 +1229,9 @@ NEEDED = {
 @pytest.mark.parametrize("name", some_slow(sorted({*VERBS} - {"report"}), "contrast"))
 def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
-    log = planted.mcc(score=pl.sql_expr(typed[1])) if "--score" in typed else planted.mcc
+    described = dict(zip(typed[::2], map(pl.sql_expr, typed[1::2]), strict=True))
+    roles = {role: described.get(f"--{role}") for role in ("score", "time")}
+    log = planted.mcc(**roles)
     keys = [] if name == "score" else ["k"]
     by = [word for key in keys for word in ("--by", key)]
     found = answered(name.replace("_", "-"), "log.parquet", *by, *typed)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from polars_mcc._comparisons.change_point import Looked, Rows, Steps, normal_errors
+from polars_mcc._comparisons.change_point import Looked, RowsInTime, Steps, normal_errors
 from polars_mcc._metrics.slice_sums import Segments
 
 GOLD = np.array([0, 0, 0, 1, 1])  # of five pairs
@@ -17,7 +17,7 @@ PHI = np.array([0.9, -0.4, 0.1, 1.3, -0.7])
 
 
 def log_of(rng: np.random.Generator, days: int, rows: int) -> list[tuple[int, int]]:
-    """Rows (day, pair), the same rates on every day."""
+    """RowsInTime (day, pair), the same rates on every day."""
     pairs = rng.choice(5, rows, p=[0.4, 0.1, 0.1, 0.3, 0.1])
     return [*zip(rng.integers(0, days, rows).tolist(), pairs.tolist(), strict=True)]
 
@@ -27,7 +27,7 @@ def steps_of(logs: list[list[tuple[int, int]]], gold: np.ndarray = GOLD) -> Step
     rows = [(i, day, 5 * i + pair, 1.0) for i, log in enumerate(logs) for day, pair in log]
     arrays = [np.array(column) for column in zip(*rows, strict=True)]
     of_slices = np.concatenate([gold for _ in logs]), np.concatenate([PHI for _ in logs])
-    return Steps.of(len(logs), Rows(*arrays), *of_slices)
+    return Steps.of(len(logs), RowsInTime(*arrays), *of_slices)
 
 
 def by_loops(log: list[tuple[int, int]], gold: np.ndarray) -> list[dict[str, float]]:
@@ -91,7 +91,7 @@ def test_neighbours_are_as_correlated_as_said():
         for order in itertools.permutations(x)
     ]
     expected = np.cov(np.array(sums).T, bias=True)
-    rows = Rows(np.zeros(5, int), np.array(days), np.arange(5), np.ones(5))
+    rows = RowsInTime(np.zeros(5, int), np.array(days), np.arange(5), np.ones(5))
     moments = Steps.of(1, rows, np.zeros(5, int), x).moments
     assert moments.variance[:3] == pytest.approx(np.diag(expected), rel=1e-8)
     assert moments.beside[1:3] == pytest.approx([expected[0, 1], expected[1, 2]], rel=1e-8)
