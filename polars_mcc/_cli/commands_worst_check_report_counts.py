@@ -60,6 +60,7 @@ def check(
     max_gap: list[str] | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
+    false_alarms: str | None = None,
     correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
     output: OutputOptions = OutputOptions(),
 ) -> None:
@@ -93,6 +94,9 @@ def check(
             on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that
             is as good as it must be fails in at most 1 - ci of runs. A slice without an interval is
             not judged. Without it: the score alone decides, however few the rows.
+        false_alarms: How long a log that is as good as it must be passes, on average, if it is
+            checked once a day, such as "1y": instead of --ci, which is then 1 minus a day divided
+            by it. It needs a correction by "holm" or "bonferroni".
         correction: With --ci, the correction of p-values for the number of slices, metrics and
             models that are judged. "holm" and "bonferroni" limit the probability that a healthy log
             fails. "bh" and "by" limit the share of healthy slices in the list of failures. With
@@ -128,6 +132,7 @@ def check(
         no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
         min_n=min_n,
         ci=ci,
+        false_alarms=false_alarms,
         correction=or_none(correction),
     )
     if failed:

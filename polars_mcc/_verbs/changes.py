@@ -29,7 +29,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, check_plain, name_of
-from polars_mcc._keys.trailing import check_days, step_of
+from polars_mcc._keys.trailing import check_days
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
@@ -167,8 +167,9 @@ def changes(
     check_at_least("max_changes", max_changes, 1)
     check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
     _check_log(log)
-    if false_alarms is not None:
-        ci = 1 - level_of(every, false_alarms, ci, correction)
+    given = None if ci == defaults.LEVEL else ci
+    level = options_of_differences.level_without(false_alarms, given, correction, every or "1d")
+    ci = ci if level is None else level
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
     if chosen.is_of_scores or chosen.is_count:
         what = "is of scores: use one of labels, as 'mcc'"
@@ -213,32 +214,6 @@ def changes(
     if of_slices.sets is not None:
         answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
     return log.in_kind(answer.sort("p_value", nulls_last=True, maintain_order=True))
-
-
-def level_of(
-    every: str | None, false_alarms: str, ci: float, correction: Correction | None
-) -> float:
-    """The level of a test that is made once in each period, or a ValueError."""
-    if ci != defaults.LEVEL:
-        msg = "ci and false_alarms both say how sure a change must be: leave one of them out"
-        raise ValueError(msg)
-    if correction not in {"holm", "bonferroni"}:
-        msg = said(
-            option("correction", correction),
-            " does not limit false alarms to one in a time: use 'holm' or 'bonferroni'",
-        )
-        raise ValueError(msg)
-    start = pl.lit(datetime(2001, 1, 1))  # noqa: DTZ001 - any year of 365 days
-    lengths = []
-    for name, length in (("every", every or "1d"), ("false_alarms", false_alarms)):
-        number, unit = step_of(name, length)
-        lengths.append(pl.select(start.dt.offset_by(f"{number}{unit}") - start).item())
-    step, time = lengths
-    if step >= time:
-        every_as_text = option("every", every or "1d")
-        msg = said(option("false_alarms", false_alarms), " must be longer than ", every_as_text)
-        raise ValueError(msg)
-    return float(step / time)
 
 
 def _check_log(log: Described[Any]) -> None:

@@ -276,13 +276,19 @@ def test_false_alarms_are_a_level():
     ):
         asked = log.changes("part", every=every, false_alarms=alarms)
         assert_frame_equal(asked, log.changes("part", every=every, ci=1 - level))
+    gate = log.check("part", min=0.1, false_alarms="1y")
+    assert_frame_equal(gate, log.check("part", min=0.1, ci=1 - 1 / 365))
+    with pytest.raises(ValueError, match="correction=None does not limit"):
+        log.check("part", min=0.1, false_alarms="1y", correction=None)
+    with pytest.raises(ValueError, match="ci and false_alarms both"):
+        log.check("part", min=0.1, false_alarms="1y", ci=0.95)
 
 
 REFUSED = {
     "needs the time of a prediction": lambda log: log(time=None).changes(),
     "ci and false_alarms both": lambda log: log.changes(ci=0.9, false_alarms="1y"),
     "correction='bh' does not limit": lambda log: log.changes(false_alarms="1y", correction="bh"),
-    "must be longer than every='1w'": lambda log: log.changes(every="1w", false_alarms="3d"),
+    "must be longer than a period of 1w": lambda log: log.changes(every="1w", false_alarms="3d"),
     "false_alarms must be a number and a unit": lambda log: log.changes(false_alarms="often"),
     "every must be a number and a unit": lambda log: log.changes(every="day"),
     "every='6h' is shorter than a day": lambda log: log.changes(every="6h"),
