@@ -16,7 +16,7 @@ from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
 from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
-from polars_mcc._report.since_when import MAX_DRAWN, Since, days_of
+from polars_mcc._report.since_when import MAX_DRAWN, WORDS, Since, days_of
 from polars_mcc._report.widest_gaps import MAX_SLICES_OF_GAPS
 from polars_mcc._worst.failures_in_words import CONFUSION
 
@@ -149,11 +149,13 @@ def _since_section(answers: Answers, since: Since) -> Section:
             own = row.get(SET, TOTAL)
             if own not in days:
                 days[own] = days_of(answers.counted, answers.timeless, own, answers.settings.metric)
-            one = without(worse[at], {SAID, *names} - {own})
-            alt = f"{row[SAID]}{answers.of_model(row)}, since {row['since']}"
+            one = without(worse[at], {WORDS, *names} - {own})
+            alt = f"{row[WORDS]}{answers.of_model(row)}, since {row['since']}"
             options = {"periods": days[own], "metric": metric}
             drawings.append(Drawing(alt, "changes", one, options))
-    rows = without(since.rows.head(MAX_WORST), names).select(SAID, pl.exclude(SAID))
+    rows = without(since.rows.head(MAX_WORST), names).select(
+        pl.col(WORDS).alias(SAID), pl.exclude(WORDS)
+    )
     hidden = _HIDDEN_OF_SINCE
     return Section(
         "since", "Since when", rows, since.query, notes, drawings=drawings, hidden=hidden

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_mcc._counts.sliced_log import SAID, SET
+from polars_mcc._counts.sliced_log import SET
 from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._report.keys_counted_once import CountedLog, SectionKey, key_of_sets, set_name
 from polars_mcc._verbs.changes import changes
 from polars_mcc._verbs.contrast import contrast
 
+WORDS = "polars_mcc:words"  # a column: no key has this name
 MAX_DRAWN = 5  # slices that are worse, at most, that the report names and draws
 
 
@@ -21,7 +22,7 @@ class Since(NamedTuple):
     """Since when slices are worse, the surest first."""
 
     rows: pl.DataFrame
-    """The answer of `changes`, with each slice in words, in the column `slice`."""
+    """The answer of `changes`, with each slice in words, in the column `WORDS`."""
     query: str
     why_not: str
     """Why the log cannot say it, else ""."""
@@ -33,7 +34,7 @@ class Since(NamedTuple):
     @property
     def n_judged(self) -> int:
         """The number of slices with enough rows."""
-        return self.rows.filter(pl.col("verdict") != "not judged").height
+        return self.rows.height - self.with_verdict("not judged").height
 
 
 def since_when(
@@ -47,7 +48,7 @@ def since_when(
     except (ValueError, pl.exceptions.DuplicateError) as error:  # The verb refuses.
         return Since(pl.DataFrame(), "", str(error))
     names = [SET, *(key.name for key in keys)] if keys else []
-    said = slices_in_words(found, names).alias(SAID)
+    said = slices_in_words(found, names).alias(WORDS)
     return Since(found.with_columns(said, pl.col("since").dt.date()), query, "")
 
 

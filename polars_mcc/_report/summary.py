@@ -19,7 +19,7 @@ from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._display.undefined_scores import where_undefined
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing, Section, drawings_of
-from polars_mcc._report.since_when import MAX_DRAWN
+from polars_mcc._report.since_when import MAX_DRAWN, WORDS
 
 _MAX_NAMED = 3  # slices that the verdict names
 _MAX_NAMED_GAPS = 4  # gaps in error rates that the verdict names
@@ -130,13 +130,13 @@ def _change_sentences(answers: Answers) -> Iterator[Sentence]:
         before, after = row[f"{metric}_before"], row[f"{metric}_after"]
         given = "" if row["diff"] is None else f"; given its labels {_score(after - row['diff'])}"
         sentence = (
-            f"Since {row['since']}, {row[SAID]}{answers.of_model(row)}: {name} "
+            f"Since {row['since']}, {row[WORDS]}{answers.of_model(row)}: {name} "
             f"{_score(after)}, {_score(before)} before{given} ({_p_text(row['p_adjusted'])})."
         )
         yield Sentence(sentence, "change", "since")
     if moved.height:
         slices = ", ".join(
-            f"{row[SAID]}{answers.of_model(row)} since {row['since']}"
+            f"{row[WORDS]}{answers.of_model(row)} since {row['since']}"
             for row in moved.head(MAX_DRAWN).iter_rows(named=True)
         )
         more = ", and others" if moved.height > MAX_DRAWN else ""
