@@ -30,8 +30,8 @@ from polars_mcc._intervals.smoothed_tables import (
     POOLED,
     ClassTable,
     observed_table,
-    pairs_by_gold,
     pseudo_rows,
+    smoothed_pairs,
 )
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
 from polars_mcc._metrics.metric_type import Metric, OverClasses, OverPairs, Terms
@@ -286,7 +286,9 @@ def influences_on_pairs(
     *,
     is_smoothed: bool = True,
 ) -> dict[str, Influence]:
-    """The influences of rows on metrics of pairs, at the observed table and at a smoothed one.
+    """The influences of rows on metrics of pairs, at the observed table and at smoothed ones.
+
+    A mean of numbers of rows, such as a cost, is smoothed by gold label alone.
 
     `labels` are those of the log, and `classes` those of the slices. Without these, pairs have
     codes of labels, and there is no smoothed table; nor is there, if rows have no label.
@@ -312,15 +314,18 @@ def _of_some_pairs(
     """The influences of rows on metrics of the pairs of some slices."""
     tables = [pairs]
     if classes is not None and is_smoothed:
-        tables.append(pairs_by_gold(classes, pairs))
+        sides = ("gold",) if all(metric.is_mean for metric in metrics) else ("gold", "pred")
+        tables += [smoothed_pairs(classes, pairs, side) for side in sides]
     of_tables = [_of_pairs(table, labels, metrics, classes) for table in tables]
     influences = {}
     for metric in metrics:
         each = [of_table[metric.name] for of_table in of_tables]
         value, squares = (np.stack(arrays) for arrays in zip(*(of[:2] for of in each), strict=True))
         _, _, ends, phi = each[0]
+        own = smoothed_tables("gold" if metric.is_mean else None, is_pooled=False)
+        smoothed = own if len(tables) > 1 else [OBSERVED]
         influences[metric.name] = Influence.of(
-            value, ends, squares, [len(tables) - 1], phi, is_mean=metric.is_mean
+            value, ends, squares, smoothed, phi, is_mean=metric.is_mean
         )
     return influences
 

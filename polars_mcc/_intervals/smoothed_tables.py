@@ -123,18 +123,20 @@ def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> 
     return ClassTable(c + other_miss, p, c, other_miss, miss, tn, *of_pseudo_rows)
 
 
-def pairs_by_gold(classes: Classes, pairs: Counted) -> Counted:
-    """The pairs of the table `BY_GOLD`, its pseudo-rows among them."""
+def smoothed_pairs(classes: Classes, pairs: Counted, side: str) -> Counted:
+    """The pairs of the table `BY_GOLD` or `BY_PRED`, its pseudo-rows among them."""
     rows, number = classes.rows, pairs.number
-    share = pseudo_share(classes.t * rows.spread(pairs.per_weight))
-    hits, others = share * classes.t / 2, np.fmax(classes.n_other_classes, 1.0)
-    [own] = np.nonzero(classes.t > 0)
-    of_own, pred = rows.rows_of(rows.of_row[own])
-    gold = own[of_own]
-    pseudo = np.where(gold == pred, hits[gold], hits[gold] / others[gold])
-    kept = pairs.n * (1 - share[pairs.gold])
+    margin, of_pairs = (classes.t, pairs.gold) if side == "gold" else (classes.p, pairs.pred)
+    share = pseudo_share(margin * rows.spread(pairs.per_weight))
+    hits, others = share * margin / 2, np.fmax(classes.n_other_classes, 1.0)
+    [own] = np.nonzero(margin > 0)
+    of_own, other = rows.rows_of(rows.of_row[own])
+    own = own[of_own]
+    pseudo = np.where(own == other, hits[own], hits[own] / others[own])
+    gold, pred = (own, other) if side == "gold" else (other, own)
+    kept = pairs.n * (1 - share[of_pairs])
     columns = (
-        (pairs.slices, rows.of_row[gold]),
+        (pairs.slices, rows.of_row[own]),
         (pairs.gold, gold),
         (pairs.pred, pred),
         *((kept, pseudo),) * 2,

@@ -29,13 +29,15 @@ def report(
     """Write a report about a log as one page of HTML that needs no network.
 
     The verdict comes first, in sentences. It says how good each model is, with a confidence
-    interval. It says how many slices were tested and which are behind the rest of the log. It
-    compares each other model with the first, over all rows and in the slices. It says which rows
-    are not scored. Then come a chart and a table per key, the costliest confusions, and the
-    comparison of models, each with its query. If the log has a score, and gold is Boolean or there
-    is a `positive`, the report says how good the scores are, and whether they are calibrated. At
-    the end, the reader of the page can build slices from any keys, filter them, and open their
-    confusion matrix; the scores of these slices are exact, and have no intervals.
+    interval. It says how many slices were tested and which are behind the rest of the log. It says
+    how far the lowest and the highest slice of each key are apart, if they are not all equal: in
+    the metric, and of two classes in the error rates of both (see `gaps`). It compares each other
+    model with the first, over all rows and in the slices. It says which rows are not scored. Then
+    come a chart and a table per key, the costliest confusions, and the comparison of models, each
+    with its query. If the log has a score, and gold is Boolean or there is a `positive`, the report
+    says how good the scores are, and whether they are calibrated. At the end, the reader of the
+    page can build slices from any keys, filter them, and open their confusion matrix; the scores of
+    these slices are exact, and have no intervals.
 
     Args:
         *keys: The keys to slice by. Each key makes its own slices, and has its own section. Numbers

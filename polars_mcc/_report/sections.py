@@ -17,7 +17,6 @@ from polars_mcc._keys.bins import Bins
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
 from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
 from polars_mcc._report.since_when import MAX_DRAWN, WORDS, Since, days_of
-from polars_mcc._report.widest_gaps import MAX_SLICES_OF_GAPS
 from polars_mcc._worst.failures_in_words import CONFUSION
 
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
@@ -59,6 +58,7 @@ class Section:
 
 
 _HIDDEN_OF_MODELS = ("diff_se", "p_value", "n_null", "n_waiting")
+_HIDDEN_OF_GAPS = ("n", "ratio", "p_value", "n_null", "n_waiting")
 _HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested")
 _HIDDEN_OF_WORST += ("n_null", "n_waiting")
 _HIDDEN_OF_SINCE = ("p_value", "n_untimed", "n_null", "n_waiting")
@@ -163,15 +163,17 @@ def _since_section(answers: Answers, since: Since) -> Section:
 
 
 def _gaps_section(answers: Answers, gaps: Answer) -> Section:
-    """The section of the gaps in error rates."""
+    """The section of the gaps between the slices of each key."""
+    min_n = answers.settings.min_n
     what = (
-        "For each key and gold label, the two slices whose rates of misses differ most, if the "
-        f"difference is significant ({_fdr(answers)} over all pairs of slices). Only slices "
-        f"with at least {answers.settings.min_n} rows of the label, and keys of at most "
-        f"{MAX_SLICES_OF_GAPS} slices."
+        f"For each key, the slices with the lowest and the highest score, of those with at least "
+        f"{min_n} rows. The largest of many equal scores minus the smallest is not 0, so the "
+        "limits of diff, the p-value of equal slices, and spread, the standard deviation between "
+        "slices, allow for chance, and for all slices."
     )
-    none = [] if gaps.rows.height else ["There is none."]
-    return Section("gaps", "Gaps in error rates", *gaps, [what, *none])
+    errors = " ".join(f"{name}: {what}." for name, what in answers.error_rates.items())
+    notes = [what, *filter(None, [errors])]
+    return Section("gaps", "Gaps between slices", *gaps, notes, hidden=_HIDDEN_OF_GAPS)
 
 
 def _models_section(answers: Answers, answer: Answer) -> Section:

@@ -10,7 +10,6 @@ import polars as pl
 from polars_mcc._base.slice_names import ALL_ROWS
 from polars_mcc._base.values_as_text_or_markdown import (
     count_as_text,
-    label_text,
     percent,
     rows_in_words,
 )
@@ -22,7 +21,7 @@ from polars_mcc._report.sections import Drawing, Section, drawings_of
 from polars_mcc._report.since_when import MAX_DRAWN, WORDS
 
 _MAX_NAMED = 3  # slices that the verdict names
-_MAX_NAMED_GAPS = 4  # gaps in error rates that the verdict names
+_MAX_NAMED_GAPS = 4  # gaps that the verdict names
 _MAX_TILES = 3  # models that have a tile
 
 
@@ -145,19 +144,28 @@ def _change_sentences(answers: Answers) -> Iterator[Sentence]:
 
 
 def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
-    """Where the error rates of two labels differ most between the slices of one key."""
+    """How far the lowest and the highest slice of a key are apart, if they are not all equal."""
     if answers.gaps is None:
         return
     gaps = answers.gaps.rows
-    head = "The widest gaps in error rates between slices of one key:"
-    none = "No gap in error rates between slices of one key is significant."
-    yield Sentence(none if gaps.is_empty() else head, "gaps", "gaps")
-    for row in gaps.head(_MAX_NAMED_GAPS).iter_rows(named=True):
-        errors = f"with gold {label_text(row['gold'])} are predicted {label_text(row['pred'])}"
+    sure = gaps.filter(pl.col("p_adjusted") < 1 - answers.settings.ci)
+    head = "Slices of one key are not all equal. The widest gaps:"
+    if sure.is_empty():
+        head = "No gap between slices of one key is significant."
+    if gaps["diff"].is_null().all():
+        head = "No gap between slices of one key is measured: none has two slices with enough rows."
+    yield Sentence(head, "gaps", "gaps")
+    for row in sure.head(_MAX_NAMED_GAPS).iter_rows(named=True):
+        error = answers.error_rates.get(row["metric"])
+        name = _metric_name(row["metric"]) + (f" ({error})" if error else "")
+        model = f"{row['model']}: " if answers.has_models else ""
+        ends = " and ".join(
+            f"{_score(row[f'{end}_value'])} in {row[end]}" for end in ("lowest", "highest")
+        )
         sentence = (
-            f"{row[SAID]}{answers.of_model(row)}: {percent(row['rate'])} of "
-            f"{rows_in_words(row['n'])} {errors}; {row[f'{SAID}_to']}: {percent(row['rate_to'])} "
-            f"of {count_as_text(row['n_to'])} ({_p_text(row['p_adjusted'])})."
+            f"{model}{name} is {ends}: a gap of {_score(row['diff'])} "
+            f"({_interval_text(answers, row, 'diff')}; all {row['n_slices']:,} slices equal: "
+            f"{_p_text(row['p_adjusted'])})."
         )
         yield Sentence(sentence, "gap", "gaps")
 

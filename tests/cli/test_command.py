@@ -624,7 +624,16 @@ class TestCheck:
         options = ["--by", "k", "--max-gap", "accuracy=0.99"]
         passed = invoke("check", "log.parquet", *options)
         assert passed.exit_code == 0
-        assert "passes" in passed.stdout
+        [gap] = planted.mcc.gaps("k", metrics="accuracy")["diff"]
+        assert passed.stdout == f"1 gap passes: accuracy {gap:.3f}\n"
+        sure = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.6", "--ci", "0.999999")
+        [wide] = planted.mcc.gaps("k", metrics="mcc")["diff"]
+        too_wide = f"1 gap is too wide, but not significantly: mcc {wide:.3f}"
+        assert sure.stdout == f"1 gap passes: accuracy {gap:.3f}; {too_wide}\n"
+        both = ["--by", "k", "--by", "j", "--max-gap", "accuracy=1", "--max-gap", "mcc=2"]
+        passed = invoke("check", "log.parquet", *both, "--format", "wide")
+        assert "diff_low" in passed.stdout
+        assert invoke("check", "log.parquet", *both).stdout.startswith("2 gaps pass: accuracy 0.")
         done = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.01")
         assert done.exit_code == 1
         assert done.stdout.startswith("1 of 2 gaps fails: gap of mcc above 0.01\n")
