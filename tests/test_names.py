@@ -164,6 +164,9 @@ TEXTS = {
     "json": lambda asked: json.loads(
         asked.models.report(asked.one, each(*asked.keys), format="json", min_n=5)
     )["sections"],
+    "since": lambda asked: json.loads(asked.timed.report(*asked.keys, format="json", min_n=5))[
+        "sections"
+    ],
 }
 KINDS = {"frame": FRAMES, "chart": CHARTS, "text": TEXTS}
 
