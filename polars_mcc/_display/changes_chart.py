@@ -116,7 +116,7 @@ def _drawn(rows: pl.DataFrame, metric: str, time: str) -> Charts:
     x, to_end = alt.X("at", title=style.title_of(time), type="temporal"), alt.X2("end")
     scale = alt.Scale(domain=[*_SIDES], range=[*_SIDES.values()])
     colour = alt.Color("side", type="nominal", title=None, scale=scale)
-    of_band = {"n": "n", "level": title, "explained": f"{title} explained by labels"}
+    of_band = {"n": "n", "level": metric, "explained": f"{metric} explained by labels"}
     tooltip = [alt.Tooltip("line", title="slice"), *_titled({"side": "side", **of_band})]
     base = alt.Chart(data).encode(x=x)
     bands = base.transform_filter("isValid(datum.side)").encode(
