@@ -26,6 +26,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     remarks,
 )
 from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
+from polars_mcc._display.table_and_to_numpy import is_time
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
@@ -45,6 +46,7 @@ from polars_mcc._report.keys_counted_once import (
     set_name,
     without,
 )
+from polars_mcc._report.since_when import Since, since_when
 from polars_mcc._verbs.by import by
 from polars_mcc._verbs.calibration import calibration
 from polars_mcc._verbs.compare import compare
@@ -317,6 +319,24 @@ class Answers:
         order = ["diff_low", "diff"]
         rows = found.rows.sort(order, descending=True, nulls_last=True, maintain_order=True)
         return Answer(rows, found.query)
+
+    @cached_property
+    def since(self) -> Since | None:
+        """Since when slices are worse; None unless the log has a time."""
+        if self.log.roles.time is None:
+            return None
+        options = {"min_n": self.settings.min_n, **self.settings.of_verb}
+        return since_when(self.counted, self.timeless, options)
+
+    @cached_property
+    def timeless(self) -> Sequence[SectionKey]:
+        """The keys that are one column, but for times."""
+        of_time = {
+            key.name
+            for key, answer in zip(self.keys, self.slices, strict=True)
+            if key.is_time or (key.is_column and is_time(answer.rows.schema[key.name]))
+        }
+        return [key for (key,) in self._single if key.name not in of_time]
 
     @cached_property
     def compared(self) -> Sequence[Answer]:

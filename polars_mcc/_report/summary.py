@@ -18,6 +18,7 @@ from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._display.undefined_scores import where_undefined
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing, Section, drawings_of
+from polars_mcc._report.since_when import MAX_DRAWN, WORDS
 
 _MAX_NAMED = 3  # slices that the verdict names
 _MAX_NAMED_GAPS = 4  # gaps that the verdict names
@@ -29,14 +30,15 @@ class Sentence(NamedTuple):
 
     text: str
     kind: str
-    """Any of labels, score, meaning, slices, slice, gaps, gap, comparison, regression, unscored."""
+    """Any of labels, score, meaning, slices, slice, changes, change, gaps, gap, comparison,
+    regression, unscored."""
     about: str
     """The `id` of a section."""
 
     @property
     def is_detail(self) -> bool:
         """Whether this sentence explains the sentence before it."""
-        return self.kind in {"meaning", "slice", "gap", "regression"}
+        return self.kind in {"meaning", "slice", "change", "gap", "regression"}
 
 
 class Report(NamedTuple):
@@ -54,6 +56,7 @@ def verdict(answers: Answers) -> list[Sentence]:
         *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in answers.remarks),
         *_score_sentences(answers),
         *_worst_sentences(answers),
+        *_change_sentences(answers),
         *_gap_sentences(answers),
         *_model_sentences(answers),
         *_unscored_sentences(answers),
@@ -103,6 +106,41 @@ def _worst_sentences(answers: Answers) -> Iterator[Sentence]:
         if confusion := row["confusion"]:
             sentence += f" {confusion[0].upper()}{confusion[1:]}."
         yield Sentence(sentence, "slice", "worst")
+
+
+def _change_sentences(answers: Answers) -> Iterator[Sentence]:
+    """Since when slices are worse, or that none is, or why it is not known."""
+    since = answers.since
+    if since is None:
+        return
+    worse, moved = (since.with_verdict(verdict) for verdict in ("worse", "labels moved"))
+    looked_at = f"{since.n_judged:,} {'slice' if since.n_judged == 1 else 'slices'}"
+    said = f"{worse.height:,} of {looked_at} became worse on some day"
+    if since.why_not:
+        said = f"Since when slices are worse is not known: {since.why_not}"
+    elif not since.n_judged:
+        said = "No slice has enough rows to say since when it is worse"
+    elif worse.is_empty():
+        said = f"No change: none of {looked_at} became worse on some day"
+    first = f" The {MAX_DRAWN} surest:" if worse.height > MAX_DRAWN else ""
+    yield Sentence(f"{said}.{first}", "changes", "since")
+    name, metric = _metric_name(answers.metric), answers.metric
+    for row in worse.head(MAX_DRAWN).iter_rows(named=True):
+        before, after = row[f"{metric}_before"], row[f"{metric}_after"]
+        given = "" if row["diff"] is None else f"; given its labels {_score(after - row['diff'])}"
+        sentence = (
+            f"Since {row['since']}, {row[WORDS]}{answers.of_model(row)}: {name} "
+            f"{_score(after)}, {_score(before)} before{given} ({_p_text(row['p_adjusted'])})."
+        )
+        yield Sentence(sentence, "change", "since")
+    if moved.height:
+        slices = ", ".join(
+            f"{row[WORDS]}{answers.of_model(row)} since {row['since']}"
+            for row in moved.head(MAX_DRAWN).iter_rows(named=True)
+        )
+        more = ", and others" if moved.height > MAX_DRAWN else ""
+        sentence = f"{name} moved with the mix of labels, and not given the labels: {slices}{more}."
+        yield Sentence(sentence, "change", "since")
 
 
 def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
