@@ -318,9 +318,7 @@ def _in_time(
     return cells.filter(since.is_null() | last[_SEEN].is_null() | (cells[SINCE] >= last[_SEEN]))
 
 
-def _seen(
-    log: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: pl.DataType
-) -> pl.DataFrame:
+def _seen(log: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: pl.DataType) -> pl.DataFrame:
     """The newest known change of each slice: its keys as text, and its time."""
     rows = known.lazy().collect()
     for name in (*log.names.values(), SINCE):
@@ -331,8 +329,7 @@ def _seen(
         rows = rows.filter(pl.col(VERDICT).cast(pl.String).is_in(CHANGED))
     text = pl.String()
     keys = [
-        _typed(rows[name], log.key_dtypes.get(name, text)).cast(text)
-        for name in log.names.values()
+        _typed(rows[name], log.key_dtypes.get(name, text)).cast(text) for name in log.names.values()
     ]
     seen = pl.DataFrame([*keys, _typed(rows[SINCE], dtype).alias(_SEEN)])
     return seen.group_by(*log.names.values()).agg(pl.col(_SEEN).max()) if keys else seen
