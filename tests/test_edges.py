@@ -359,6 +359,7 @@ WALK = {
     "contrast, total": lambda log: log.contrast("k", to="total", ratio=True),
     "drift": lambda log: log.drift("k", before=EARLY, after=~EARLY),
     "gaps": lambda log: log.gaps("k", metrics=["accuracy", "f1_macro"]),
+    "changes": lambda log: log(time=(100 * pl.col("t")).cast(pl.Int32).cast(pl.Date)).changes("k"),
     "worst": lambda log: log.worst("k", "j", verdicts=True),
     "check": lambda log: log.check("k", metric="accuracy", min=0.01),
 }
@@ -367,6 +368,7 @@ REFUSED = {
     "contrast": {"clusters"},
     "contrast, total": {"clusters"},
     "gaps": {"clusters"},
+    "changes": {"clusters", "sample_weight"},
 }
 
 

@@ -98,6 +98,7 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     "contrast, one": lambda asked: asked.log.contrast(asked.one, to={asked.one: "y"}),
     "gaps": lambda asked: asked.models.gaps(each(asked.one), within=asked.two),
     "gaps, crossed": lambda asked: asked.weighed.gaps(*asked.keys, metrics=["f1", "accuracy"]),
+    "changes": lambda asked: asked.models(time=asked.day).changes(*asked.keys, min_n=1),
     "worst": lambda asked: asked.log.worst(*asked.keys, min_n=5, verdicts=True),
     "worst, long": lambda asked: asked.models.worst(*asked.keys, min_n=5, long=True),
     "drift": lambda asked: asked.users.drift(

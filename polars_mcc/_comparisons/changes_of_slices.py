@@ -84,9 +84,10 @@ def _with_moved_labels(found: pl.DataFrame, plain: pl.DataFrame, wanted: Wanted)
 
     Half of the standard errors. The split is then that of the plain score.
     """
-    of_plain = plain.select(_SLICE, split=_SPLIT, more="errors", moved=wanted.is_sure)
+    errors = pl.col("errors") * pl.col("dispersion").sqrt()
+    of_plain = plain.select(_SLICE, split=_SPLIT, more=errors, moved=wanted.is_sure)
     both = found.join(of_plain, on=_SLICE, maintain_order="left")
-    is_little = ~wanted.is_sure & (2 * pl.col("errors") < pl.col("more"))
+    is_little = ~wanted.is_sure & (2 * errors < pl.col("more"))
     both = both.with_columns(moved=pl.col("moved") & is_little)
     split = pl.when("moved").then("split").otherwise(_SPLIT)
     return both.with_columns(split.alias(_SPLIT)).drop("split", "more")

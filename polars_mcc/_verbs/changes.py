@@ -141,10 +141,22 @@ def changes(
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
-        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes", time="day")
-        >>> found = log.changes(alternative="two-sided")
+        >>> from datetime import date, timedelta
+        >>> days = [date(2026, 3, 1) + timedelta(i // 20) for i in range(800)]
+        >>> gold = [i % 3 == 0 for i in range(800)]
+        >>> is_wrong = [i % (3.5 if i >= 600 else 7) < 1 for i in range(800)]
+        >>> pred = [label ^ wrong for label, wrong in zip(gold, is_wrong)]
+        >>> log = pl.DataFrame({"day": days, "gold": gold, "pred": pred}).mcc(time="day")
+        >>> found = log.changes()
         >>> found.select("since", "mcc_before", "mcc_after", "p_value", "verdict")
-        x
+        shape: (1, 5)
+        ┌────────────┬────────────┬───────────┬──────────┬─────────┐
+        │ since      ┆ mcc_before ┆ mcc_after ┆ p_value  ┆ verdict │
+        │ ---        ┆ ---        ┆ ---       ┆ ---      ┆ ---     │
+        │ date       ┆ f64        ┆ f64       ┆ f64      ┆ enum    │
+        ╞════════════╪════════════╪═══════════╪══════════╪═════════╡
+        │ 2026-03-31 ┆ 0.691976   ┆ 0.404799  ┆ 0.000234 ┆ worse   │
+        └────────────┴────────────┴───────────┴──────────┴─────────┘
 
     Command line:
         polars-mcc changes logs/ --by country --time ts --false-alarms 1y
