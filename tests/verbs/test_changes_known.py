@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+from itertools import product
 
 import duckdb
 import numpy as np
@@ -70,12 +71,12 @@ def changed(found: pl.DataFrame) -> pl.DataFrame:
     return found.filter(pl.col("verdict").cast(pl.String).is_in(["worse", "better"]))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("keys", KEYS)
+# read_csv reads an empty text as null: the shell does not, see below.
+@pytest.mark.parametrize(
+    ("keys", "form"), [case for case in product(KEYS, FORMS) if case != ("empty", "CSV")]
+)
 def test_rows_before_a_known_change_are_not_looked_at(keys, form):
     """The answer is that of the rows that are left: of code 1, those from the change on."""
-    if (keys, form) == ("empty", "CSV"):
-        pytest.skip("read_csv reads an empty text as null: the shell does not, see below")
     time = "ts" if form == "CSV" else "day"
     log = LOG.mcc(time=time)
     found = log.changes(*KEYS[keys])
