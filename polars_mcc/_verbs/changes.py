@@ -85,7 +85,8 @@ def changes(
         lookback: Only look at the last periods, such as "90d" before the end of the newest.
         known: Changes that somebody has seen: rows of an earlier answer, with the keys and `since`.
             Of these slices, only rows from `since` on are looked at, so that they are not found
-            again. Rows whose `verdict` is neither "worse" nor "better" are left out.
+            again. Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read
+            in the dtype of the log: read a CSV file with `infer_schema=False`.
         min_n: The least number of rows before and after. With weights, the least sum.
         max_changes: The largest number of changes of a slice. If a change is sure, the rows before
             it and the rows after it are looked at in the same way.
@@ -127,7 +128,8 @@ def changes(
             is no length of time; both `ci` and `false_alarms` are given, or a correction that does
             not fit; labels come later, and the log has no `min_age`: the last days would only have
             labels that came quickly; the log has clusters, sample weights or `nulls="reweight"`;
-            the metric has no interval, or is of scores.
+            the metric has no interval, or is of scores; a text in `known` is no value of its column
+            in the log.
         polars.exceptions.ColumnNotFoundError: `known` lacks a key or `since`.
 
     The errors of `by` are raised too.
