@@ -36,7 +36,7 @@ BLOCK = 7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _SPARSE = 8  # possible numbers, per number; for more, to sort is faster than to count
 _FARTHEST = 8.0  # standard errors; beyond them, nothing is left to integrate
-_STEPS = 6
+_STEPS = 10
 
 
 class RowsInTime(NamedTuple):
@@ -219,19 +219,25 @@ class Looked:
 
     def p_value(self, errors: Floats) -> Floats:
         """The probability that the largest is as large, where nothing changes; at most 1."""
-        errors = np.fmax(errors, 0.0)
+        return np.minimum(self._bound(np.fmax(errors, 0.0)), 1.0)
+
+    def _bound(self, errors: Floats) -> Floats:
+        """The sum of the probabilities, which may be more than 1."""
         crossing = self.of_slice.sum(_first_above(self.of_slice.spread(errors), self.apart))
-        return np.minimum(self.ways * (normal(errors) / 2 + crossing), 1.0)
+        return self.ways * (normal(errors) / 2 + crossing)
 
     def critical(self, level: float) -> Floats:
         """The errors with this p-value, by secants: its logarithm is nearly a parabola."""
-        before = np.full(len(self.of_slice.starts), -normal_quantile(level / 2 / self.ways))
-        beyond, errors = np.log(self.p_value(before) / level), before + 0.5
-        for _ in range(_STEPS):
-            now = np.log(self.p_value(errors) / level)
-            slope = (now - beyond) / (errors - before)
-            before, beyond = errors, now
-            errors = errors - np.where(np.isfinite(slope) & (slope < 0), now / slope, 0.0)
+        least = max(-normal_quantile(min(level / self.ways, 0.5)), 0.0)
+        before = np.full(len(self.of_slice.starts), least)
+        beyond, errors = np.log(self._bound(before) / level), before + 0.5
+        with np.errstate(all="ignore"):
+            for _ in range(_STEPS):
+                now = np.log(self._bound(errors) / level)
+                slope = (now - beyond) / (errors - before)
+                before, beyond = errors, now
+                step = np.where(np.isfinite(slope) & (slope < 0), now / slope, 0.0)
+                errors = np.fmax(errors - step, 0.0)
         return errors
 
 

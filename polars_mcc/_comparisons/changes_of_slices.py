@@ -45,15 +45,24 @@ class Wanted:
 
 
 def changes(
-    log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, wanted: Wanted
+    log: SlicedLog,
+    counts: pl.DataFrame,
+    every: pl.DataFrame,
+    asked: IntervalOptions,
+    wanted: Wanted,
 ) -> pl.DataFrame:
-    """The changes of each slice. Pairs are split by the period, which is in the column `since`."""
+    """The changes of each slice. Pairs are split by the period, which is in the column `since`.
+
+    `every` has the pairs of all slices, also of those without pairs to look at.
+    """
     [metric] = asked.metrics
     turn = -1 if metric.less_is_better else 1
     untimed = pl.when(pl.col(SINCE).is_null() & is_scored(log)).then("n").otherwise(0)
     not_used = {"n_untimed": log.numbers.total(untimed), **unscored_sums(log)}
     facts = {name: log.numbers.as_count(number) for name, number in not_used.items()}
-    slices = log.per_slice(counts.lazy(), **facts)
+    slices = log.per_slice(every.lazy()) if log.slice else pl.LazyFrame({_SIDE: [None]})
+    slices = log.beside(slices, log.per_slice(counts.lazy(), **facts))
+    slices = slices.with_columns(pl.col(*facts).fill_null(0)).select(*log.slice, *facts)
     counts = counts.filter(pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0))
     periods = counts[SINCE].unique().sort()
     number = pl.col(SINCE).rank("dense").cast(pl.Int64) - 1

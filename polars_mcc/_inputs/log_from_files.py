@@ -88,7 +88,7 @@ class LogOptions:
         waiting: Whether a row without a gold label waits for it. Answers then have a column
             `n_waiting` after `n_null`: how many of the rows that are not scored wait. With
             --outcomes it is so.
-        time: The time of a prediction, Date or Datetime; for --min-age.
+        time: The time of a prediction, Date or Datetime; for `changes` and --min-age.
         min_age: Score only rows that are at least so old, such as 30d, so that each label had the
             same time to come. A row without a time is left out. The age counts from --now, or else
             from the newest row, for which the log is read once more.

@@ -75,10 +75,11 @@ def changes(
         ci: The confidence level of the limits. 1 - `ci` is the level of the test.
         false_alarms: How long healthy slices are without a false alarm, on average, if this is
             asked once in each period, such as "1y": instead of `ci`, which is then 1 minus `every`
-            divided by it. It allows for all slices of the answer, and needs a correction by "holm"
-            or "bonferroni".
+            (a day, if that is None) divided by it. It allows for all slices of the answer, and
+            needs a correction by "holm" or "bonferroni".
         correction: The correction of p-values for the number of slices: see `compare`.
         alternative: Whether to find slices that became "worse", "better", or either, "two-sided".
+            Only the last tells that a score fell, and recovered.
         to: What the rows after are compared with. "expected": with what they would score given
             their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
             with the score of the rows before. Then a change of the mix of labels counts too.
@@ -92,9 +93,9 @@ def changes(
             it and the rows after it are looked at in the same way.
 
     Returns:
-        A DataFrame, or a LazyFrame if the log is lazy, the surest change first. It has one row per
-        slice, or several with `max_changes`, with the keys, `model` if the log has several models,
-        and
+        A DataFrame, or a LazyFrame if the log is lazy, the slice with the surest change first. It
+        has one row per slice, or one per change in the order of time, with the keys, `model` if the
+        log has several models, and
 
         - `since` (the dtype of the time): the first period after; null if no period has enough rows
           before and after;
@@ -170,6 +171,13 @@ def changes(
     check_at_least("max_changes", max_changes, 1)
     check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
     _check_log(log)
+    if known is not None and not isinstance(known, Frame):
+        msg = f"known must be a DataFrame of earlier changes, got {type(known).__name__}"
+        raise TypeError(msg)
+    if false_alarms is not None and to == "rest":
+        both = option("false_alarms", false_alarms), " does not support ", option("to", to)
+        why = ": a change of the mix of labels is no false alarm; leave one of them out"
+        raise ValueError(said(*both, why))
     given = None if ci == defaults.LEVEL else ci
     level = options_of_differences.level_without(false_alarms, given, correction, every or "1d")
     ci = ci if level is None else level
@@ -208,15 +216,21 @@ def changes(
             min_n=min_n,
             max_changes=max_changes,
         )
-        looked_at = _in_time(of_slices, cells, lookback, known)
-        slices = found.changes(of_slices, looked_at, asked, wanted)
+        looked_at = cells if lookback is None else _recent(cells, lookback)
+        if known is not None:
+            looked_at = _unseen(log, of_slices, looked_at, known)
+        slices = found.changes(of_slices, looked_at, cells, asked, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)
 
     slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_future)
     answer = of_slices.answer(slices)
     if of_slices.sets is not None:
         answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
-    return log.in_kind(answer.sort("p_value", nulls_last=True, maintain_order=True))
+    # The surest slice comes first, with its changes in the order of time.
+    keys_of_answer = [pl.col(name) for name in of_slices.names.values()]
+    surest = pl.col("p_value").min().over(keys_of_answer or pl.lit(0))
+    order = [surest, *keys_of_answer, pl.col(SINCE)]
+    return log.in_kind(answer.sort(order, nulls_last=[True, *[False] * (len(order) - 1)]))
 
 
 def _check_log(log: Described[Any]) -> None:
@@ -287,50 +301,66 @@ def _warn_of_future(cells: pl.DataFrame) -> None:
         warn_of([f"the time of {rows_in_words(float(n))} is after now: a change may be wrong"])
 
 
-def _in_time(
-    log: SlicedLog,
-    cells: pl.DataFrame,
-    lookback: str | timedelta | None,
-    known: pl.DataFrame | pl.LazyFrame | None,
-) -> pl.DataFrame:
-    """The pairs of the periods to look at, and those without a time."""
+def _recent(cells: pl.DataFrame, lookback: str | timedelta) -> pl.DataFrame:
+    """The pairs of the last periods, and those without a time."""
     since = pl.col(SINCE)
-    if lookback is not None:
-        oldest = earlier(since.max(), as_length("lookback", lookback))
-        cells = cells.filter(since.is_null() | (since > oldest))
-    if known is None:
-        return cells
-    seen = _seen(log, known, cells.schema[SINCE])
-    on = [*log.names.values()]
-    texts = [pl.col(column).cast(pl.String).alias(name) for column, name in log.names.items()]
-    texts[:1] = [text.replace(_set_names(log)) if log.sets else text for text in texts[:1]]
-    last = (
-        cells.select(texts).join(seen, on=on, how="left", nulls_equal=True, maintain_order="left")
-        if on
-        else cells.select(pl.lit(seen[_SEEN].max()).alias(_SEEN))
-    )
-    return cells.filter(since.is_null() | last[_SEEN].is_null() | (cells[SINCE] >= last[_SEEN]))
+    oldest = earlier(since.max(), as_length("lookback", lookback))
+    return cells.filter(since.is_null() | (since > oldest))
 
 
-def _seen(log: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: pl.DataType) -> pl.DataFrame:
+def _unseen(
+    log: Described[Any], slices: SlicedLog, cells: pl.DataFrame, known: pl.DataFrame | pl.LazyFrame
+) -> pl.DataFrame:
+    """The pairs since the newest known change of their slice, and those without a time."""
+    seen, on = _seen(log, slices, known, cells.schema[SINCE]), [*slices.names.values()]
+    texts = [pl.col(column).cast(pl.String).alias(name) for column, name in slices.names.items()]
+    texts[:1] = [text.replace(_set_names(slices)) if slices.sets else text for text in texts[:1]]
+    of_cells = cells.select(*texts, pl.col(SINCE))
+    if not on:
+        last = of_cells.select(pl.lit(seen[_SEEN].max()).alias(_SEEN))
+    else:
+        last = of_cells.join(seen, on=on, how="left", nulls_equal=True, maintain_order="left")
+        if n := seen.join(of_cells, on=on, how="anti", nulls_equal=True).height:
+            rows = rows_in_words(float(n))
+            warn_of([f"known has {rows} of no slice of the log: its keys may be misspelt"])
+    unseen = last[_SEEN].is_null() | (cells[SINCE] >= last[_SEEN])
+    return cells.filter(pl.col(SINCE).is_null() | unseen)
+
+
+def _seen(
+    log: Described[Any],
+    slices: SlicedLog,
+    known: pl.DataFrame | pl.LazyFrame,
+    dtype: pl.DataType,
+) -> pl.DataFrame:
     """The newest known change of each slice: its keys as text, and its time."""
-    rows = known.lazy().collect()
-    for name in (*log.names.values(), SINCE):
+    rows, names = known.lazy().collect(), [*slices.names.values()]
+    for name in (*names, SINCE):
         if name not in rows.columns:
             msg = f"known has no column '{name}': pass an answer of changes by the same keys"
             raise pl.exceptions.ColumnNotFoundError(msg)
+    others = {"keys", "model", *log.roles.schema} - {*names, SINCE, *_TESTS}
+    for name in rows.columns:
+        if name in others:
+            msg = (
+                f"known has the key '{name}', and changes is asked without it: ask by the same keys"
+            )
+            raise ValueError(msg)
     if VERDICT in rows.columns:
         rows = rows.filter(pl.col(VERDICT).cast(pl.String).is_in(CHANGED))
     text = pl.String()
-    keys = [
-        _typed(rows[name], log.key_dtypes.get(name, text)).cast(text) for name in log.names.values()
-    ]
+    keys = [_typed(rows[name], slices.key_dtypes.get(name, text)).cast(text) for name in names]
     seen = pl.DataFrame([*keys, _typed(rows[SINCE], dtype).alias(_SEEN)])
-    return seen.group_by(*log.names.values()).agg(pl.col(_SEEN).max()) if keys else seen
+    return seen.group_by(names).agg(pl.col(_SEEN).max()) if keys else seen
 
 
 def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """A column of known changes in the dtype of the log, or a ValueError. A CSV file has text."""
+    """A column of known changes in the dtype of the log, or an error. A CSV file has text."""
+    if known.name == SINCE and not (
+        known.dtype.is_temporal() or known.dtype in {pl.String, pl.Null}
+    ):
+        msg = f"known has a column '{SINCE}' of {known.dtype}, which is no time"
+        raise pl.exceptions.SchemaError(msg)
     if known.dtype != pl.String or is_text(dtype):
         return known.cast(pl.String if is_text(dtype) else dtype)
     values = [None if text is None else from_text(text, dtype) for text in known]

@@ -158,6 +158,15 @@ def test_the_p_value_is_worsleys_bound():
             assert each.p_value(each.critical(level))[0] == pytest.approx(level, rel=1e-9)
 
 
+def test_the_critical_value_of_many_splits():
+    """Where the bound of no error is far above 1, and the level is large."""
+    for size, r, level in itertools.product((1, 30, 5000), (0.5, 0.999), (0.5, 0.2, 0.05, 1e-9)):
+        apart = np.full(size, math.sqrt((1 - r) / (1 + r)))
+        looked = Looked(Segments(np.array([0]), size), apart, 1)
+        found = looked.p_value(looked.critical(level))[0]
+        assert found == pytest.approx(level, rel=1e-3 if level > 0.1 else 1e-8)
+
+
 def test_dispersion_is_that_of_blocks_around_the_parts():
     rng = np.random.default_rng(5)
     log = log_of(rng, 40, 900)

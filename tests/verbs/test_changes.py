@@ -150,12 +150,16 @@ def test_a_fall_is_found_with_its_day():
     assert found["p_value"][0] < 1e-9
 
 
-def test_a_fall_and_a_recovery_are_two_changes():
+def fallen_and_recovered() -> PredictionLog:
     log = log_of(2, days=60, rows=8000)
     bad = (pl.col("part") == "x") & pl.col("day").is_between(
         START + dt.timedelta(20), START + dt.timedelta(34)
     )
-    log = log.with_columns(pred=pl.when(bad).then(pl.lit("ant")).otherwise("pred")).mcc(time="day")
+    return log.with_columns(pred=pl.when(bad).then(pl.lit("ant")).otherwise("pred")).mcc(time="day")
+
+
+def test_a_fall_and_a_recovery_are_two_changes():
+    log = fallen_and_recovered()
     found = log.changes("part", alternative="two-sided")
     both = found.filter(part="x").sort("since")
     assert both["verdict"].to_list() == ["worse", "better"]
@@ -284,7 +288,48 @@ def test_false_alarms_are_a_level():
         log.check("part", min=0.1, false_alarms="1y", ci=0.95)
 
 
+def test_no_slice_vanishes():
+    log = log_of(14)
+    old = log.with_columns(
+        part=pl.when(pl.col("day") < START + dt.timedelta(3)).then(pl.lit("old")).otherwise("part")
+    )
+    found = old.mcc(time="day").changes("part", lookback="9d")
+    assert found.filter(part="old").select("verdict", "n_untimed", "n_null").rows() == [
+        ("not judged", 0, 0)
+    ]
+    known = pl.DataFrame({"part": ["y"], "since": [dt.date(2026, 6, 1)]})
+    assert log.mcc(time="day").changes("part", known=known)["part"].sort().to_list() == ["x", "y"]
+
+
+def test_changes_of_a_slice_are_beside_each_other_in_the_order_of_time():
+    found = fallen_and_recovered().changes("part", alternative="two-sided")
+    parts = found["part"].to_list()
+    assert parts == sorted(parts, key=parts.index)
+    first = found.group_by("part", maintain_order=True).agg(pl.col("p_value").min())
+    assert first["p_value"].is_sorted()
+    assert all(part["since"].is_sorted() for part in found.partition_by("part"))
+
+
+def test_labels_that_end_are_no_change():
+    """Positives come on 27 of 30 days, and hits are alike: the last days say nothing."""
+    rows = [
+        (
+            START + dt.timedelta(d),
+            g := int(d < 27 and j < 2),
+            0 if g and (2 * d + j) % 6 == 0 else g,
+        )
+        for d in range(30)
+        for j in range(20)
+    ]
+    log = pl.DataFrame(rows, schema=["day", "gold", "pred"], orient="row").mcc(
+        time="day", positive=1
+    )
+    assert log.changes(metric="tpr")["verdict"].to_list() == ["no change"]
+
+
 REFUSED = {
+    "does not support to='rest'": lambda log: log.changes(false_alarms="1y", to="rest"),
+    "known has the key 'part'": lambda log: log.changes(known=log.changes("part")),
     "needs the time of a prediction": lambda log: log(time=None).changes(),
     "ci and false_alarms both": lambda log: log.changes(ci=0.9, false_alarms="1y"),
     "correction='bh' does not limit": lambda log: log.changes(false_alarms="1y", correction="bh"),
@@ -311,6 +356,18 @@ def test_what_is_refused(message):
     log = log_of(11).with_columns(s=0.5).mcc(time="day")
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         REFUSED[message](log)
+
+
+def test_known_changes_that_cannot_be_used():
+    log = log_of(11).mcc(time="day")
+    with pytest.raises(TypeError, match="known must be a DataFrame"):
+        log.changes("part", known="seen.csv")
+    numbers = pl.DataFrame({"part": ["x"], "since": [3]})
+    with pytest.raises(pl.exceptions.SchemaError, match="'since' of Int64, which is no time"):
+        log.changes("part", known=numbers)
+    typo = pl.DataFrame({"part": ["X"], "since": [START]})
+    with pytest.warns(polars_mcc.PredictionLogWarning, match="known has 1 row of no slice"):
+        log.changes("part", known=typo)
 
 
 def test_rows_after_now_are_told():
