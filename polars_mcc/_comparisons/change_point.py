@@ -156,7 +156,9 @@ class Steps:
         n, moved, variance, third, beside = self.moments
         of_slice = self.of_slice
         rows = of_slice.spread(of_slice.sum(self.own.n))
-        is_split = (n >= min_n) & (rows - n >= min_n) & (variance > NOTHING * n)
+        # A label that varies may have no rows on one side: what is left is an error of rounding.
+        nothing = np.fmax(NOTHING * n, _PRECISION * of_slice.spread(of_slice.max(variance)))
+        is_split = (n >= min_n) & (rows - n >= min_n) & (variance > nothing)
         with np.errstate(all="ignore"):
             errors, skewness = moved / np.sqrt(variance), third / variance**1.5
             ways = [way for way, asked in ((1, falls), (-1, rises)) if asked]
