@@ -20,11 +20,15 @@ tumours = pl.read_parquet(DATA / "breast_cancer.parquet")
 slices = digits.mcc.by(each("confidence_band", "ink_band", total=True), ci=0.95)
 compared = digits.mcc(pred=["logistic", "knn", "bayes"]).compare("ink_band")
 windows = digits.mcc.by("ink_band", trailing("day", "14d", every="7d"), ci=0.95)
+timed = digits.mcc(pred="bayes", time="day")
+changed = timed.changes("ink_band", alternative="two-sided").head(1)
+days = timed.contrast("day", within="ink_band", to="expected")
 charts: dict[str, alt.LayerChart | alt.FacetChart] = {
     "slices": plot.slices(slices),
     "models": plot.slices(digits.mcc(pred=["logistic", "knn", "bayes"]).by("ink_band", ci=0.95)),
     "differences": plot.differences(compared),
     "over_time": plot.over_time(windows),
+    "changes": plot.changes(changed, days),
     "funnel": plot.funnel(digits.mcc.by(each("day", total=True), ci=0.95)),
     "curve": plot.curve(tumours.mcc(score="radius").curve(thresholds=100)),
     "confusion": plot.confusion(digits.mcc.confusion()),

@@ -15,6 +15,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._display import chart_style as style
+from polars_mcc._display.changes_chart import changes
 from polars_mcc._display.chart_style import Chart, Charts, alt
 from polars_mcc._display.explorer_chart import explore
 from polars_mcc._display.funnel_chart import funnel
@@ -25,6 +26,7 @@ from polars_mcc._keys.bins import times_named
 
 __all__ = [
     "calibration",
+    "changes",
     "confusion",
     "curve",
     "differences",

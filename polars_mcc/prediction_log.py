@@ -20,9 +20,9 @@ from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
-    missing_unevenly,
     remarks,
     spelled_alike,
+    told_by_counts,
 )
 from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
 from polars_mcc._frame.frames import Frame, FrameT
@@ -136,7 +136,7 @@ def _warnings(
     """
     if verb is _check:
         if isinstance(log.frame, Frame):
-            yield from missing_unevenly(LogLabels.of(log), labels)
+            yield from told_by_counts(LogLabels.of(log), labels)
             yield from spelled_alike(LogLabels.of(log), labels)
         return
     needs_two = needs_two_classes(options)

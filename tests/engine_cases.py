@@ -88,6 +88,7 @@ CALLS = {
     "windows": lambda f: Log(f).by("device", trailing("day", "3d", every="1d")),
     "contrast": lambda f: Log(f).contrast("country", to="total", metric="kappa"),
     "gaps": lambda f: Log(f).gaps("country", within="device", metrics=["accuracy", "mcc"]),
+    "changes": lambda f: Log(f, time="day").changes("country"),
     "sure metrics": lambda f: Log(f, positive="cat").by(metrics=["accuracy", "phi"], ci=0.9),
     "worst": lambda f: Log(f).worst("country", "device", "user", min_n=5),
     "drift": lambda f: Log(f).drift("country", before="early", after="late"),

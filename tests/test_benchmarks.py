@@ -173,6 +173,7 @@ def test_promises_are_kept_by_scores(cell):
 
 
 OF_FAMILIES = ("f1", "f1_weighted", "informedness", "f1_macro", "mcc", "kappa", "own_squares")
+OF_FAMILIES += ("f2", "kappa_quadratic", "cost_100")
 """A metric of each family: the others of a family have their errors in the same way."""
 
 

@@ -359,6 +359,7 @@ WALK = {
     "contrast, total": lambda log: log.contrast("k", to="total", ratio=True),
     "drift": lambda log: log.drift("k", before=EARLY, after=~EARLY),
     "gaps": lambda log: log.gaps("k", metrics=["accuracy", "f1_macro"]),
+    "changes": lambda log: log(time=(100 * pl.col("t")).cast(pl.Int32).cast(pl.Date)).changes("k"),
     "worst": lambda log: log.worst("k", "j", verdicts=True),
     "check": lambda log: log.check("k", metric="accuracy", min=0.01),
 }
@@ -367,6 +368,7 @@ REFUSED = {
     "contrast": {"clusters"},
     "contrast, total": {"clusters"},
     "gaps": {"clusters"},
+    "changes": {"clusters", "sample_weight"},
 }
 
 
@@ -388,7 +390,7 @@ def test_rows_of_weight_0_change_no_answer(verb, kind):
         WALK[verb](frame.mcc(pred="pred", score="s", **options)) for frame in weighed(kind)
     )
     n = next((name for name in ("n", "n_before") if name in with_0.columns), None)
-    of_0 = pl.lit(value=False) if n is None else pl.col(n) == 0
+    of_0 = pl.lit(value=False) if n is None else pl.col(n).fill_null(0) == 0
     if "k" in with_0.columns and verb not in {"worst", "by, sets", "counts", "classes, interval"}:
         assert with_0.filter(of_0)["k"].to_list() == ["z"]
     assert_frame_equal(with_0.filter(~of_0), plain.filter(~of_0), rel_tol=1e-12, abs_tol=1e-14)

@@ -68,6 +68,7 @@ class Asked:
         self.models = self.log(pred=[pred, self.other])
         self.weighed = self.models(weight=weight)
         self.users = self.models(cluster=user)
+        self.timed = self.models(time=names["Qday"])
         self.scores = self.log(pred=None, score=[self.score, names["Qtwo"]])
 
     def thresholds(self) -> pl.DataFrame:
@@ -98,6 +99,7 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     "contrast, one": lambda asked: asked.log.contrast(asked.one, to={asked.one: "y"}),
     "gaps": lambda asked: asked.models.gaps(each(asked.one), within=asked.two),
     "gaps, crossed": lambda asked: asked.weighed.gaps(*asked.keys, metrics=["f1", "accuracy"]),
+    "changes": lambda asked: asked.models(time=asked.day).changes(*asked.keys, min_n=1),
     "worst": lambda asked: asked.log.worst(*asked.keys, min_n=5, verdicts=True),
     "worst, long": lambda asked: asked.models.worst(*asked.keys, min_n=5, long=True),
     "drift": lambda asked: asked.users.drift(
@@ -128,6 +130,10 @@ CHARTS = {
     "slices, crossed": lambda asked: plot.slices(asked.models.by(*asked.keys, ci=0.9)),
     "differences": lambda asked: plot.differences(asked.models.compare(*asked.keys)),
     "over_time": lambda asked: plot.over_time(asked.models.by(asked.one, asked.day)),
+    "changes": lambda asked: plot.changes(
+        asked.timed.changes(asked.one, min_n=2, every=None),
+        asked.timed.contrast(asked.day, within=asked.one, to="expected"),
+    ),
     "curve": lambda asked: plot.curve(asked.scores.curve(asked.one, thresholds=5)),
     "calibration": lambda asked: plot.calibration(
         asked.log(score=asked.score).calibration(asked.one)
@@ -159,6 +165,9 @@ TEXTS = {
     "json": lambda asked: json.loads(
         asked.models.report(asked.one, each(*asked.keys), format="json", min_n=5)
     )["sections"],
+    "since": lambda asked: json.loads(asked.timed.report(*asked.keys, format="json", min_n=5))[
+        "sections"
+    ],
 }
 KINDS = {"frame": FRAMES, "chart": CHARTS, "text": TEXTS}
 

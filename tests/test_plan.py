@@ -75,6 +75,7 @@ DEFERRED = {
     "sure windows": lambda lf: lf.mcc.by(trailing("day", "7d", every="1d"), ci=0.95),
     "contrast": lambda lf: lf.mcc.contrast("key", metric="f1_macro"),
     "gaps": lambda lf: lf.mcc.gaps(each("key", "other"), metrics=["mcc", "f1_macro"], within="w"),
+    "changes": lambda lf: lf.mcc(time="day").changes(each("key", "other")),
     "contrast of total": lambda lf: lf.mcc.contrast("key", to="total", within="w"),
     "drift": lambda lf: lf.mcc.drift("key", before=pl.col("ms") < 2, after=pl.col("ms") > 1),
     "calibration": lambda lf: of_scores(lf).calibration("key", bins=2),
@@ -293,6 +294,7 @@ REFUSED = {
     "drift": ({}, ["key", "ms"], lambda log: log.drift("key", before=EARLY, after=LATE)),
     "contrast": ({}, ["key"], lambda log: log.contrast("key")),
     "gaps": ({}, ["key"], lambda log: log.gaps("key")),
+    "changes": ({"time": "day"}, ["key", "day"], lambda log: log.changes("key")),
     "worst": ({}, ["key"], lambda log: log.worst("key", min_n=1, verdicts=True)),
     "check": (
         {},
@@ -456,7 +458,7 @@ def test_importing_loads_polars_and_little_else():
     small = {"base64", "binascii", "bisect", "_bisect"}  # newer versions of Polars load them too
     small |= {"contextvars", "_contextvars"}
     assert {module for module in loaded if not module.startswith("polars")} <= small
-    assert len([module for module in loaded if module.startswith("polars_mcc")]) <= 86
+    assert len([module for module in loaded if module.startswith("polars_mcc")]) <= 88
 
 
 def test_a_plain_score_loads_nothing_more(tmp_path):

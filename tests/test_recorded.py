@@ -38,6 +38,7 @@ CASES = FEW | {
     "gaps": lambda f: PredictionLog(f).gaps(
         "country", metrics=["mcc", "accuracy"], within="device"
     ),
+    "changes": lambda f: PredictionLog(f, time="day").changes("country", alternative="two-sided"),
     "drift of clusters": lambda f: PredictionLog(f, cluster="user").drift(
         before=pl.col("early"), after=~pl.col("early")
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 import itertools
 import json
@@ -31,6 +32,7 @@ LOG = pl.DataFrame(
         "score": [i % 11 / 10 for i in range(240)],
         "sex": ["Male", "MALE", "male", "male", "Female", "Female"] * 40,
         "day": [i // 120 for i in range(240)],
+        "date": [dt.date(2026, 3, 1 + i // 12) for i in range(240)],
     }
 )
 TOLD = (
@@ -55,6 +57,7 @@ DEFERRED = {
     "compare": ([], {"pred": ["pred", "p2"]}),
     "contrast": (["day"], {}),
     "gaps": (["day"], {}),
+    "changes": (["day"], {"time": "date"}),
     "drift": ([], {"before": pl.col("day") == 0, "after": pl.col("day") == 1}),
     "calibration": ([], {"score": "score", "positive": "Yes"}),
     "worst": (["day"], {"min_n": 10}),
@@ -75,7 +78,7 @@ def warned(ask):
 
 
 def asked(frame, verb, keys, options):
-    about = {"pred", "score", "positive", "gold"} & options.keys()
+    about = {"pred", "score", "positive", "gold", "time"} & options.keys()
     log = PredictionLog(frame, **{name: options[name] for name in about})
     rest = {name: value for name, value in options.items() if name not in about}
     return getattr(log, verb.strip())(*keys, **rest)
@@ -108,7 +111,7 @@ def test_every_verb_says_it_once_and_a_plain_lazy_plan_is_silent():
     labels = [one["text"] for one in json.loads(page)["verdict"] if one["kind"] == "labels"]
     assert [TOLD in one for one in labels] == [True, False]
     assert OF_KEY in labels[1]
-    assert reached == {"eager": 17, "lazy": 10, "silent": 7}
+    assert reached == {"eager": 18, "lazy": 11, "silent": 7}
 
 
 def test_lists_of_labels():
@@ -167,6 +170,7 @@ SHELL = {
     "compare": "--pred pred --pred p2",
     "contrast": "--by day",
     "gaps": "--by day",
+    "changes": "--by day --time date",
     "drift": "--before 'day = 0' --after 'day = 1'",
     "calibration": "--score score --positive Yes",
     "curve": "--score score --positive Yes",
@@ -366,7 +370,7 @@ def test_deferred_answers_warn_of_all_that_eager_ones_do(log, about, sentence):
         assert any(one.startswith(sentence) for one in told) == is_said, verb
         assert later == (told if verb in DEFERRED else []), verb
         reached += 1
-    assert reached == 12
+    assert reached == 13
 
 
 @pytest.mark.filterwarnings("error::polars_mcc.PredictionLogWarning")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import warnings
 
 import polars as pl
 import pytest
@@ -192,6 +193,67 @@ def test_eager_calls_warn_of_a_log_that_has_no_score(log, options, verb, keys, m
     with pytest.warns(PredictionLogWarning, match=re.escape(message)) as warned:
         ask(log, verb, *keys, **options)
     assert warned[0].filename == support.__file__  # where it is called
+
+
+MISSPELT = {("fruad", "ok"): 10, ("ok", "fraud"): 1}
+COSTS = {("fraud", "ok"): 10, ("ok", "fraud"): 1, ("fraud", None): 5}
+DEAR = pl.DataFrame(
+    {
+        "key": [0, 0, 1, 1] * 1000,
+        "gold": ["ok"] * 3998 + ["fraud"] * 2,
+        "pred": ["ok", "ok"] * 1999 + ["fraud", "ok"],
+    }
+)
+ASKED_OF_COSTS = {
+    "by": lambda log, cost: log.by("key", metrics=["mcc", cost]),
+    "by, ci": lambda log, cost: log.by("key", metrics=cost, ci=0.95),
+    "contrast": lambda log, cost: log.contrast("key", metric=cost),
+    "gaps": lambda log, cost: log.gaps("key", metrics=cost),
+    "worst": lambda log, cost: log.worst("key", metric=cost),
+    "check": lambda log, cost: log.check("key", max=9, metric=cost),
+    "check, gap": lambda log, cost: log.check("key", max_gap=9, metric=cost),
+    "report": lambda log, cost: log.report("key", metric=cost, format="md"),
+    "kappa": lambda log, _: log.score(metrics=polars_mcc.metric.kappa(MISSPELT), ci=0.9),
+}
+
+
+@pytest.mark.parametrize("ask_of", ASKED_OF_COSTS.values(), ids=ASKED_OF_COSTS)
+def test_a_label_of_a_table_that_no_row_has_is_said(ask_of):
+    message = (
+        r"^no row has labels that the table of '(cost|kappa_weighted)' names, so they count for "
+        "nothing: 'fruad'; the log has labels such as 'ok'$"
+    )
+    cost = polars_mcc.metric.cost(MISSPELT)
+    with pytest.warns(PredictionLogWarning, match=message):
+        ask_of(DEAR.mcc, cost)
+    if ask_of is not ASKED_OF_COSTS["by"]:  # A lazy answer without intervals does not warn.
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            answer = ask_of(DEAR.lazy().mcc, cost)
+            heard = answer.collect() if isinstance(answer, pl.LazyFrame) else answer
+        said = [re.search(message, str(one.message)) for one in caught]
+        assert any(said) or "table of 'cost'" in heard
+
+
+@pytest.mark.filterwarnings("error::polars_mcc.PredictionLogWarning")
+def test_a_table_whose_labels_occur_is_no_warning():
+    for ask_of in ASKED_OF_COSTS.values():
+        if ask_of is not ASKED_OF_COSTS["kappa"]:
+            ask_of(DEAR.mcc, polars_mcc.metric.cost(COSTS))
+    # The labels of an Enum are known to exist.
+    enum = DEAR.cast(dict.fromkeys(["gold", "pred"], pl.Enum(["fraud", "ok", "new"])))
+    enum.mcc.score(metrics=polars_mcc.metric.cost({("new", "ok"): 3}))
+
+
+def test_integers_of_a_table_that_no_row_has_are_said():
+    cost = polars_mcc.metric.cost({(2, 0): 10, (0, 1): 1})
+    message = "names, so they count for nothing: 2; the log has labels such as 0, 1"
+    for dtype in (pl.Int8, pl.UInt64):
+        log = LOG.cast({"gold": dtype, "pred": dtype})
+        with pytest.warns(PredictionLogWarning, match=message):
+            log.mcc.score(metrics=cost)
+        with pytest.warns(PredictionLogWarning, match=message):
+            log.lazy().mcc.score(metrics=cost, ci=0.9).collect()
 
 
 @pytest.mark.filterwarnings("error::polars_mcc.PredictionLogWarning")

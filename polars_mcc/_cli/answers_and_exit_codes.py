@@ -25,9 +25,9 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
     labels_of,
-    missing_unevenly,
     remarks,
     spelled_alike,
+    told_by_counts,
 )
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.formats import SEPARATORS
@@ -121,7 +121,7 @@ def say_warnings(
     say_hidden_files(log.inputs)
     say_spellings(log)
     sides, needs_two = LogLabels.of(log.log, computed=log.computed), needs_two_classes(options)
-    sentences = chain(missing_unevenly(sides, labels), spelled_alike(sides, labels))
+    sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))

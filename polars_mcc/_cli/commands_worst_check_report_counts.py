@@ -60,6 +60,7 @@ def check(
     max_gap: list[str] | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
+    false_alarms: str | None = None,
     correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
     output: OutputOptions = OutputOptions(),
 ) -> None:
@@ -93,6 +94,9 @@ def check(
             on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that
             is as good as it must be fails in at most 1 - ci of runs. A slice without an interval is
             not judged. Without it: the score alone decides, however few the rows.
+        false_alarms: How long a log that is as good as it must be passes, on average, if it is
+            checked once a day, such as "1y": instead of --ci, which is then 1 minus a day divided
+            by it. It needs a correction by "holm" or "bonferroni".
         correction: With --ci, the correction of p-values for the number of slices, metrics and
             models that are judged. "holm" and "bonferroni" limit the probability that a healthy log
             fails. "bh" and "by" limit the share of healthy slices in the list of failures. With
@@ -112,8 +116,9 @@ def check(
     def drawn(judged_slices: pl.DataFrame) -> str:
         if failed:
             return visible_lines(str(failed[0]))
-        in_words = output.format == "table" and max_gap is None
-        return (_passed_in_words if in_words else terminal_table)(judged_slices)
+        if output.format != "table":
+            return terminal_table(judged_slices)
+        return _passed_in_words(judged_slices, "slice" if max_gap is None else "gap")
 
     run_verb(
         judged,
@@ -127,6 +132,7 @@ def check(
         no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
         min_n=min_n,
         ci=ci,
+        false_alarms=false_alarms,
         correction=or_none(correction),
     )
     if failed:
@@ -154,30 +160,42 @@ def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
     return rows.with_columns(as_expr(name).str.strptime(times[name]) for name in there)
 
 
-def _passed_in_words(judged: pl.DataFrame) -> str:
-    """How many slices pass, between which scores; and how many miss a threshold by chance."""
+def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str:
+    """How many slices or gaps pass, between which scores; how many miss a threshold by chance."""
     of_verdict = {name: judged.filter(verdict=name) for name in ("passes", "not significant")}
     passing, missing = of_verdict.values()
     n_not_judged = judged.height - passing.height - missing.height
+    ranges = _gap_ranges if what == "gap" else _score_ranges
     parts = []
     if passing.height or not missing.height:
-        passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
-        parts.append(": ".join(filter(None, [passed, _score_ranges(passing)])))
+        passed = f"1 {what} passes" if passing.height == 1 else f"{passing.height} {what}s pass"
+        parts.append(": ".join(filter(None, [passed, ranges(passing)])))
     if missing.height:
         is_diff, several = "diff" in missing.columns, missing.height > 1
         words = ("is worse", "are worse") if is_diff else ("misses a threshold", "miss a threshold")
-        slices = f"{missing.height} slice{'s' if several else ''} {words[several]}"
-        parts.append(f"{slices}, but not significantly: {_score_ranges(missing)}")
+        words = ("is too wide", "are too wide") if what == "gap" else words
+        slices = f"{missing.height} {what}{'s' if several else ''} {words[several]}"
+        parts.append(f"{slices}, but not significantly: {ranges(missing)}")
     return "; ".join([*parts, *([f"{n_not_judged} not judged"] if n_not_judged else [])])
 
 
 def _score_ranges(slices: pl.DataFrame) -> str:
     """The least and the largest score of each metric, or difference."""
     names = ["diff"] if "diff" in slices.columns else registry.metrics()["metric"]
-    scores = slices.fill_nan(None).select(name for name in names if name in slices.columns)
+    return _ranges(slices.select(name for name in names if name in slices.columns))
+
+
+def _gap_ranges(gaps: pl.DataFrame) -> str:
+    """The least and the widest gap of each metric."""
+    of_metrics = gaps.partition_by("metric", maintain_order=True)
+    return ", ".join(_ranges(of.select(pl.col("diff").alias(of["metric"][0]))) for of in of_metrics)
+
+
+def _ranges(scores: pl.DataFrame) -> str:
+    """The least and the largest value of each column."""
     return ", ".join(
         f"{score.name} {' to '.join(dict.fromkeys(map(_score_text, (score.min(), score.max()))))}"
-        for score in scores.iter_columns()
+        for score in scores.fill_nan(None).iter_columns()
         if score.count()
     )
 

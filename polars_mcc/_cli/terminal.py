@@ -14,6 +14,7 @@ from polars_mcc._worst.failures_in_words import CONFUSION
 
 _LEFT_OUT: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
+    "changes": ("diff_low", "diff_high", "p_value", "dispersion"),
     "worst": (
         *("keys", "diff", "diff_low", "diff_high", "p_value"),
         *(*CONFUSION, "parts", "verdict", "n_tested", "n_untested"),

@@ -36,10 +36,10 @@ BLOCK = 7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _SPARSE = 8  # possible numbers, per number; for more, to sort is faster than to count
 _FARTHEST = 8.0  # standard errors; beyond them, nothing is left to integrate
-_STEPS = 8
+_STEPS = 6
 
 
-class Rows(NamedTuple):
+class RowsInTime(NamedTuple):
     """Counted rows of slices, in any order: arrays (rows,)."""
 
     slices: Ints
@@ -49,12 +49,12 @@ class Rows(NamedTuple):
     """The place of the pair of each row among all pairs, which are sorted by gold label."""
     n: Floats
 
-    def where(self, chosen: Flags) -> Rows:
+    def where(self, chosen: Flags) -> RowsInTime:
         """The chosen rows."""
-        return Rows(*(array[chosen] for array in self))
+        return RowsInTime(*(array[chosen] for array in self))
 
 
-class Moments(NamedTuple):
+class SplitMoments(NamedTuple):
     """Sums over the rows up to and with each step, where nothing changes: arrays (steps,)."""
 
     n: Floats
@@ -95,15 +95,15 @@ class Steps:
 
     of_slice: Segments
     periods: Ints
-    moments: Moments
+    moments: SplitMoments
     own: Own
 
     @classmethod
-    def of(cls, number: int, rows: Rows, gold: Ints, phi: Floats) -> Steps:
+    def of(cls, number: int, rows: RowsInTime, gold: Ints, phi: Floats) -> Steps:
         """Add up the rows of so many slices.
 
-        A row of a pair moves the score of its slice by `phi`; more is better. Rows of a slice are
-        compared with others of the same `gold`: of the same label, or of any.
+        A row of a pair moves the score of its slice by `phi`; more is better. It is compared with
+        rows of the slice of the same `gold`: of the same label, or of any.
         """
         # The moments of each stratum: the rows of a slice with one gold label.
         own, at = _distinct(rows.slices * len(phi) + rows.pairs)
@@ -143,7 +143,7 @@ class Steps:
         totals = (of_slice.cumulated(sums) for sums in (alone.n, alone.moved, *added))
         n_before, moved, variance, third = totals
         beside = variance - of_steps(apart * squares)
-        moments = Moments(n_before, moved, variance, third, beside)
+        moments = SplitMoments(n_before, moved, variance, third, beside)
         return cls(of_slice, steps % span, moments, alone)
 
     def split(
@@ -226,16 +226,20 @@ class Looked:
         return np.minimum(self.ways * (normal(errors) / 2 + crossing), 1.0)
 
     def critical(self, level: float) -> Floats:
-        """The errors with this p-value, by Newton's steps: log p is about -errors² / 2."""
-        errors = np.full(len(self.of_slice.starts), -normal_quantile(level / 2))
+        """The errors with this p-value, by secants: its logarithm is nearly a parabola."""
+        before = np.full(len(self.of_slice.starts), -normal_quantile(level / 2 / self.ways))
+        beyond, errors = np.log(self.p_value(before) / level), before + 0.5
         for _ in range(_STEPS):
-            errors = np.fmax(errors + np.log(self.p_value(errors) / level) / (errors + 1), 0.1)
+            now = np.log(self.p_value(errors) / level)
+            slope = (now - beyond) / (errors - before)
+            before, beyond = errors, now
+            errors = errors - np.where(np.isfinite(slope) & (slope < 0), now / slope, 0.0)
         return errors
 
 
 def normal_errors(errors: Floats, skewness: Floats) -> Floats:
     """The errors of a normal distribution with the same p-value, from those of a skewed one."""
-    is_straight = np.abs(skewness) < 1e-3
+    is_straight = np.abs(skewness) < 1e-5
     g = np.where(is_straight, 1.0, skewness)
     # Beyond the end of the distribution, it is as if at the end.
     root = np.cbrt(np.fmax(1 + g * errors / 2, 0.0))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction
-from polars_mcc._comparisons.change_point import Rows, Steps
+from polars_mcc._comparisons.change_point import RowsInTime, Steps
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.slice_and_reference import expected_scores
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
@@ -54,7 +54,7 @@ def changes(
     not_used = {"n_untimed": log.numbers.total(untimed), **unscored_sums(log)}
     facts = {name: log.numbers.as_count(number) for name, number in not_used.items()}
     slices = log.per_slice(counts.lazy(), **facts)
-    counts = counts.filter(pl.col(SINCE).is_not_null())
+    counts = counts.filter(pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0))
     periods = counts[SINCE].unique().sort()
     number = pl.col(SINCE).rank("dense").cast(pl.Int64) - 1
     counts = counts.with_columns(number.alias(SINCE))
@@ -84,9 +84,10 @@ def _with_moved_labels(found: pl.DataFrame, plain: pl.DataFrame, wanted: Wanted)
 
     Half of the standard errors. The split is then that of the plain score.
     """
-    of_plain = plain.select(_SLICE, split=_SPLIT, more="errors", moved=wanted.is_sure)
+    errors = pl.col("errors") * pl.col("dispersion").sqrt()
+    of_plain = plain.select(_SLICE, split=_SPLIT, more=errors, moved=wanted.is_sure)
     both = found.join(of_plain, on=_SLICE, maintain_order="left")
-    is_little = ~wanted.is_sure & (2 * pl.col("errors") < pl.col("more"))
+    is_little = ~wanted.is_sure & (2 * errors < pl.col("more"))
     both = both.with_columns(moved=pl.col("moved") & is_little)
     split = pl.when("moved").then("split").otherwise(_SPLIT)
     return both.with_columns(split.alias(_SPLIT)).drop("split", "more")
@@ -107,7 +108,7 @@ def _verdict(wanted: Wanted) -> pl.Expr:
     )
 
 
-def _search(number: int, rows: Rows, phi: Floats, gold: Ints, wanted: Wanted) -> pl.DataFrame:
+def _search(number: int, rows: RowsInTime, phi: Floats, gold: Ints, wanted: Wanted) -> pl.DataFrame:
     """The largest change of each slice; and of the parts before and after it, as they are sure.
 
     The p-value of a part is corrected for the parts of its slice that were looked at, and then for
@@ -144,7 +145,7 @@ def _halves(split: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([before, after]).sort(_SLICE, _FIRST)
 
 
-def _of_parts(rows: Rows, parts: pl.DataFrame) -> Rows:
+def _of_parts(rows: RowsInTime, parts: pl.DataFrame) -> RowsInTime:
     """The rows of parts of slices, in their order: each part as a slice."""
     span = int(rows.periods.max(initial=0)) + 1
     of_time = ((pl.col(_SLICE) * span + pl.col(end)).alias(end) for end in (_FIRST, _LAST))
@@ -171,13 +172,13 @@ def _largest(steps: Steps, parts: pl.DataFrame, wanted: Wanted, dispersion: Floa
     )
 
 
-def _rows(log: SlicedLog, counts: pl.DataFrame, pairs: pl.DataFrame, slices: Ints) -> Rows:
+def _rows(log: SlicedLog, counts: pl.DataFrame, pairs: pl.DataFrame, slices: Ints) -> RowsInTime:
     """The rows of each period as arrays; the place of a pair is that in `pairs`."""
     own = [*log.slice, "gold", "pred"]
     of_pairs = pairs.select(*own, pl.Series(_SLICE, slices), pl.int_range(pl.len()).alias(_PART))
-    rows = counts.lazy().filter(pl.col("n") > 0).join(of_pairs.lazy(), on=own, nulls_equal=True)
+    rows = counts.lazy().join(of_pairs.lazy(), on=own, nulls_equal=True)
     arrays = rows.select(_SLICE, SINCE, _PART, pl.col("n").cast(pl.Float64)).collect()
-    return Rows(*(column.to_numpy() for column in arrays))
+    return RowsInTime(*(column.to_numpy() for column in arrays))
 
 
 def _with_scores(  # noqa: PLR0917 - all are of one question

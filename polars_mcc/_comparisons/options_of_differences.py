@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
-from polars_mcc._base.message_parts import Words, said
+from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, unscored_columns
@@ -17,6 +18,7 @@ from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, check_plain, keys_of
+from polars_mcc._keys.trailing import step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import with_labels_for
 from polars_mcc._metrics.metric_type import Metric
@@ -122,3 +124,34 @@ def answer_of(log: SlicedLog, slices: pl.DataFrame, names: Mapping[str, str]) ->
     return slices.select(
         *log.slice, *(pl.col(column).alias(name) for column, name in names.items())
     )
+
+
+def level_without(
+    false_alarms: str | None, ci: float | None, correction: Correction | None, every: str = "1d"
+) -> float | None:
+    """The confidence level of a test that is made once in each period, or a ValueError.
+
+    Without `false_alarms` it is `ci`; else there is one false alarm in such a time, on average.
+    """
+    if false_alarms is None:
+        return ci
+    if ci is not None:
+        msg = "ci and false_alarms both say how sure an alarm must be: leave one of them out"
+        raise ValueError(msg)
+    if correction not in {"holm", "bonferroni"}:
+        msg = said(
+            option("correction", correction),
+            " does not limit false alarms to one in a time: use 'holm' or 'bonferroni'",
+        )
+        raise ValueError(msg)
+    start = pl.lit(datetime(2001, 1, 1))  # noqa: DTZ001 - any year of 365 days
+    lengths = []
+    for name, length in (("every", every), ("false_alarms", false_alarms)):
+        number, unit = step_of(name, length)
+        lengths.append(pl.select(start.dt.offset_by(f"{number}{unit}") - start).item())
+    step, time = lengths
+    if step >= time:
+        given = option("false_alarms", false_alarms)
+        msg = said(given, f" must be longer than a period of {every}")
+        raise ValueError(msg)
+    return 1 - float(step / time)

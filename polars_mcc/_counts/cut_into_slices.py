@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -33,6 +33,7 @@ def cut(
     clusters: bool = False,
     periods: Mapping[str, IntoColumn] | None = None,
     long: bool = False,
+    shown: Collection[str] | None = None,
 ) -> SlicedLog:
     """Cut a log into slices by keys.
 
@@ -43,6 +44,7 @@ def cut(
         clusters: Whether to count each cluster separately, if the log has clusters.
         periods: A condition per period, by name. Rows in no period are left out.
         long: Whether the answer has slices in the long form.
+        shown: The keys that are columns of the answer; None: all, but for the long form.
     """
     roles, taken = sides.roles, [*taken]
     if len({*taken}) < len(taken):
@@ -65,7 +67,8 @@ def cut(
         if dtype.is_object():
             msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
             raise pl.exceptions.SchemaError(msg)
-        if name in taken and (name in last or not long):
+        is_shown = name in last or not long if shown is None else name in shown
+        if name in taken and is_shown:
             message = f"key '{name}' has the name of a column of the answer; rename it, as in "
             raise pl.exceptions.DuplicateError(said(message, renamed(name, f"{name}_key")))
     splitting = {"cluster": roles.cluster} if clusters and roles.cluster is not None else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -24,14 +24,22 @@ class Seen:
     labelled: list[pl.DataFrame] = field(default_factory=list)
     """How many rows of each prediction there are, and how many have a gold label: see
     `labelled_rows`."""
+    named: dict[str, Collection[object]] = field(default_factory=dict)
+    """The labels that tables of metrics name, by metric: they are looked for among the counted."""
     is_sound: bool = False
     """Whether counts of a lazy log show that each model has hits, two gold classes and the positive
     label."""
 
     @classmethod
-    def of(cls, log: SlicedLog, pairs: pl.DataFrame, positive: object = None) -> Seen:
-        """What the counts of the pairs of a log show."""
-        labels, is_hit = cls(), pl.col("gold") == pl.col("pred")
+    def of(
+        cls,
+        log: SlicedLog,
+        pairs: pl.DataFrame,
+        positive: object = None,
+        named: Mapping[str, Collection[object]] | None = None,
+    ) -> Seen:
+        """What the counts of the pairs of a log show; `named` are labels to look for."""
+        labels, is_hit = cls(named={**(named or {})}), pl.col("gold") == pl.col("pred")
         labels.look(log, pairs)
         n_gold, sides = pl.col("gold").n_unique() >= 2, ["gold", "pred"]
         if log.is_of_scores:  # Gold says whether a row is positive.
@@ -55,10 +63,15 @@ class Seen:
             self.labelled.append(labelled_rows(pairs))
         for column in (counts[name] for name in _COLUMNS if name in counts.columns):
             labels = column.explode() if isinstance(column.dtype, pl.List) else column
-            if is_hashed or is_text(labels.dtype):
-                distinct = labels.unique().drop_nulls().rename("label")
-                self.parts.append(distinct if is_hashed else hashed(distinct))
+            self.take(labels, are_hashes=is_hashed)
         return counts
+
+    def take(self, labels: pl.Series, *, are_hashes: bool = False) -> Seen:
+        """Take labels that occur: text, and integers if some labels are looked for."""
+        if are_hashes or is_text(labels.dtype) or (self.named and labels.dtype.is_integer()):
+            distinct = labels.unique().drop_nulls().rename("label")
+            self.parts.append(distinct if are_hashes else hashed(distinct))
+        return self
 
     @property
     def hashes(self) -> pl.Series | None:
@@ -93,6 +106,6 @@ def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
     """Inside of `with seen()`: collect the counts at once, and take their labels."""
     labels = SEEN.get()
     has_text = log.with_text is not None or is_text(log.label_dtype)
-    if labels is None or not (has_text or log.waiting):
+    if labels is None or not (has_text or log.waiting or labels.named):
         return counts
     return labels.look(log, counts.collect()).lazy()

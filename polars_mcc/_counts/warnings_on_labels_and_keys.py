@@ -145,7 +145,7 @@ def remarks(
         seen: The labels that were counted; without them, the first rows are looked at.
         of_two_classes: Whether the scores need two gold classes, as MCC does.
     """
-    yield from missing_unevenly(sides, seen)
+    yield from told_by_counts(sides, seen)
     if seen is not None and seen.is_sound:
         yield from spelled_alike(sides, seen)
         return
@@ -157,13 +157,38 @@ def remarks(
         yield from one_class(sides)
 
 
-def missing_unevenly(sides: LogLabels, seen: Seen | None) -> Iterator[str]:
+def told_by_counts(sides: LogLabels, seen: Seen | None) -> Iterator[str]:
+    """Sentences that follow from the labels that were counted."""
+    if seen is not None:
+        yield from missing_unevenly(sides, seen)
+        yield from named_in_vain(sides, seen)
+
+
+def named_in_vain(sides: LogLabels, seen: Seen) -> Iterator[str]:
+    """A sentence for each table of a metric, such as costs, that names labels that no row has.
+
+    Then the first rows are read, for labels to compare with.
+    """
+    if (hashes := seen.hashes) is None:
+        return
+    for metric, labels in seen.named.items():
+        known = pl.Series([label for label in labels if label is not None])
+        absent = known.filter(~hashed(known).is_in(hashes.implode()))
+        if len(absent):
+            there = replace(sides, frame=sides.first.lazy()).labels(*sides.each)
+            yield (
+                f"no row has labels that the table of '{metric}' names, so they count for nothing: "
+                f"{listed(absent)}; the log has labels such as {listed(there)}"
+            )
+
+
+def missing_unevenly(sides: LogLabels, seen: Seen) -> Iterator[str]:
     """Sentences on labels that are missing for some predictions more often than for others.
 
     The advice is to reweight, so labels that are reweighted, or cannot be, are not told.
     """
     roles = sides.described.roles
-    if seen is not None and seen.labelled and roles.nulls == "drop" and roles.is_frequency:
+    if seen.labelled and roles.nulls == "drop" and roles.is_frequency:
         yield from none_labelled(seen.labelled[0], roles)
         yield from labelled_unevenly(seen.labelled[0], roles.gold.name, sides.as_pred)
 

@@ -220,9 +220,10 @@ def faceted_chart(
     *,
     width: int,
     height: int,
+    pane: str | None = None,
 ) -> Charts:
-    """A chart of lines, `width` pixels wide; facets of half this size if there are many lines."""
-    pane = pane_of(rows)
+    """A chart of lines, `width` pixels wide; facets of half this size by `pane`, or if many."""
+    pane = pane or pane_of(rows)
     if pane is None:
         return layered_chart(layers, notes=notes, width=width, height=height)
     chart = layered_chart(layers, notes=notes)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PICTURE_WIDTH, _PICTURE_HEIGHT = 160, 16  # size of the picture of an interval, in pixels
 _FIRST_ADDED = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
 _FIRST_ADDED |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
+_FIRST_ADDED |= {"since": ["n_before"]}
 """The first column that a verb adds after the keys, and the columns that must follow it.
 
 Confusion matrices begin with `gold`, see `_is_added`."""

@@ -58,6 +58,12 @@ class Counted(NamedTuple):
         """Which pairs belong to which slice."""
         return Segments.of(self.slices, self.number)
 
+    def of_slices(self, first: int, number: int) -> Counted:
+        """The pairs of so many slices from the first on."""
+        chosen = slice(*np.searchsorted(self.slices, [first, first + number]))
+        slices, *arrays = (array[chosen] for array in self[1:])
+        return Counted(number, slices - first, *arrays)
+
     @property
     def sums(self) -> tuple[Floats, Floats]:
         """The sums of `n` and of `squares` of each slice."""

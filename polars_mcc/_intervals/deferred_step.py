@@ -14,6 +14,7 @@ from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._counts.warnings_on_labels_and_keys import warner
 from polars_mcc._frame.log_options import Described
 from polars_mcc._metrics.metric_type import Metric
+from polars_mcc._metrics.registry import named_labels
 
 
 def inferred(
@@ -36,7 +37,8 @@ def inferred(
     def answer(counted: pl.DataFrame) -> pl.DataFrame:
         check(counted)
         inferred = infer(counted)
-        warn(lambda: Seen.of(sliced, counted, log.roles.positive_label))
+        named = named_labels(metrics)
+        warn(lambda: Seen.of(sliced, counted, log.roles.positive_label, named))
         return inferred
 
     if not log.roles.is_lazy:

@@ -30,11 +30,10 @@ from polars_mcc._intervals.smoothed_tables import (
     POOLED,
     ClassTable,
     observed_table,
-    pairs_by_gold,
     pseudo_rows,
 )
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
-from polars_mcc._metrics.metric_type import Metric, OverClasses, OverPairs, Terms
+from polars_mcc._metrics.metric_type import Metric, OverClasses, Terms
 from polars_mcc._metrics.one_vs_rest import TwoByTwo
 from polars_mcc._metrics.slice_sums import Flags, Floats, Segments, added_up
 
@@ -92,15 +91,13 @@ def influences_on_classes(
 
     A few slices at a time: a score remembers all numbers that it was computed from.
     """
-    if classes.rows.size <= _AT_ONCE:
-        return _of_some(classes, tables, metrics, zero_division)
-    return _together(_of_some(*part, metrics, zero_division) for part in _portions(classes, tables))
+    return together(_of_some(*part, metrics, zero_division) for part in portions(classes, tables))
 
 
 def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
     """A metric of classes in floats: (slices,). NaN without rows; 0/0 is `zero_division`."""
     values: list[Floats] = [np.zeros(0)]
-    for part, _ in _portions(classes, []):
+    for part, _ in portions(classes, []):
         _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
         value = differentiated(metric, terms, zero_division).of_slices().value[..., :]
         value = np.broadcast_to(value, (1, len(part.rows.starts)))[0]
@@ -108,23 +105,13 @@ def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> 
     return np.concatenate(values)
 
 
-def values_of_pairs(
-    classes: Classes,
-    pairs: Counted,
-    labels: pl.Series,
-    metric: Metric,
-    zero_division: float | None,
-) -> Floats:
-    """A metric of pairs in floats: (slices,). NaN without rows; 0/0 is `zero_division`."""
-    _, terms = columns_of_pairs(pairs, _labels_of(pairs, labels, classes))
-    value = differentiated(metric, terms, zero_division).of_slices().value
-    return np.where(classes.s > 0, np.broadcast_to(value, classes.s.shape), math.nan)
-
-
-def _portions(
+def portions(
     classes: Classes, tables: Sequence[tuple[ClassTable, Counted]]
 ) -> Iterator[tuple[Classes, list[tuple[ClassTable, Counted]]]]:
     """Split the slices into portions of about so many classes."""
+    if classes.rows.size <= _AT_ONCE:
+        yield classes, [*tables]
+        return
     ends = np.searchsorted(classes.rows.starts, np.arange(_AT_ONCE, classes.rows.size, _AT_ONCE))
     number = len(classes.rows.starts)
     starts = np.append(classes.rows.starts, classes.rows.size)
@@ -278,89 +265,13 @@ def _pseudo_rows(
     return moments, rows.sum(beyond.squares)
 
 
-def influences_on_pairs(
-    pairs: Counted,
-    labels: pl.Series,
-    metrics: Sequence[Metric],
-    classes: Classes | None = None,
-    *,
-    is_smoothed: bool = True,
-) -> dict[str, Influence]:
-    """The influences of rows on metrics of pairs, at the observed table and at a smoothed one.
-
-    `labels` are those of the log, and `classes` those of the slices. Without these, pairs have
-    codes of labels, and there is no smoothed table; nor is there, if rows have no label.
-    """
-    is_smoothed &= classes is not None and classes.per_label is None
-    parts: Iterable[tuple[Classes | None, Counted]] = [(classes, pairs)]
-    if classes is not None and classes.rows.size > _AT_ONCE:
-        portions = _portions(classes, [(observed_table(classes), pairs)])
-        parts = ((part, own) for part, [(_, own)] in portions)
-    return _together(
-        _of_some_pairs(own, labels, metrics, part, is_smoothed=is_smoothed) for part, own in parts
-    )
-
-
-def _of_some_pairs(
-    pairs: Counted,
-    labels: pl.Series,
-    metrics: Sequence[Metric],
-    classes: Classes | None,
-    *,
-    is_smoothed: bool,
-) -> dict[str, Influence]:
-    """The influences of rows on metrics of the pairs of some slices."""
-    tables = [pairs]
-    if classes is not None and is_smoothed:
-        tables.append(pairs_by_gold(classes, pairs))
-    of_tables = [_of_pairs(table, labels, metrics, classes) for table in tables]
-    influences = {}
-    for metric in metrics:
-        each = [of_table[metric.name] for of_table in of_tables]
-        value, squares = (np.stack(arrays) for arrays in zip(*(of[:2] for of in each), strict=True))
-        _, _, ends, phi = each[0]
-        influences[metric.name] = Influence.of(
-            value, ends, squares, [len(tables) - 1], phi, is_mean=metric.is_mean
-        )
-    return influences
-
-
-def _labels_of(pairs: Counted, labels: pl.Series, classes: Classes | None) -> pl.DataFrame:
-    """The labels of pairs of classes; without these, of codes of labels."""
-    sides = pairs.gold, pairs.pred
-    codes = sides if classes is None else [classes.codes[side] for side in sides]
-    return pl.DataFrame([labels.gather(side) for side in codes], ["gold", "pred"])
-
-
-def _together(parts: Iterable[dict[str, Influence]]) -> dict[str, Influence]:
+def together(parts: Iterable[dict[str, Influence]]) -> dict[str, Influence]:
     """The influences on the metrics of all slices, from those of portions."""
     every = [*parts]
     return {
         name: Influence(*map(np.concatenate, zip(*(part[name] for part in every), strict=True)))
         for name in every[0]
     }
-
-
-def _of_pairs(
-    pairs: Counted, labels: pl.Series, metrics: Sequence[Metric], classes: Classes | None
-) -> dict[str, tuple[Floats, Floats, tuple[Floats | float, ...], Floats]]:
-    """For each metric at one table: its value, the mean of φ², the ends of its range, and φ."""
-    col, terms = columns_of_pairs(pairs, _labels_of(pairs, labels, classes))
-    found = {}
-    for metric in metrics:
-        score = differentiated(metric, terms)
-        s = pairs.rows.sum(pairs.n)
-        [gradient] = score.gradient(col("n"))
-        gradient = gradient * pairs.rows.spread(s)
-        mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * gradient)
-        phi = gradient - pairs.rows.spread(mean)
-        squares = pairs.rows.sum(pairs.n * phi**2)
-        if classes is not None and classes.per_label is not None:
-            moments = Moments.of(pairs.n, phi, pairs.pred, classes.rows.size)
-            squares += classes.rows.sum(moments.added_squares(classes.per_label))
-        value = np.broadcast_to(score.of_slices().value, s.shape)
-        found[metric.name] = value, squares / s, ends_of(metric, terms), phi
-    return found
 
 
 def influences_on_scores(
@@ -381,16 +292,6 @@ def influences_on_scores(
         rows = effective_rows((least + largest) / 2, least, largest, max_variance)
         influences[metric.name] = Influence(value, least, largest, phi_phi, rows, max_variance, phi)
     return influences
-
-
-def columns_of_pairs(pairs: Counted, labels: pl.DataFrame) -> tuple[ArrayColumns, OverPairs]:
-    """The columns of pairs, and the terms over them."""
-    arrays: dict[str, Column | Floats] = {}
-    col = ArrayColumns(pairs.rows, arrays, labels)
-    n = Column(col, pairs.n, is_variable=True)
-    s = Column(col, pairs.rows.sum(pairs.n), is_total=True)
-    arrays |= {"n": n, "share": n / s}
-    return col, OverPairs(col)
 
 
 def ends_of(metric: Metric, terms: Terms) -> tuple[Floats | float, ...]:

@@ -25,6 +25,8 @@ class Expected(NamedTuple):
 
     pairs: Counted
     """With places of classes; `pred` is -1 if the slice has no such class."""
+    pred_codes: Ints
+    """The code of the predicted label of each pair."""
     pool_rows: Floats
     """The gold rows of each class in the pool: (classes,)."""
     n_other_classes: Floats
@@ -54,6 +56,7 @@ def expected_pairs(classes: Classes, pools: Pools) -> Expected:
     places = own, classes.places(slices, pred[at])
     return Expected(
         Counted(len(classes.rows.starts), slices, *places, expected, expected),
+        pred[at],
         np.where(is_gold, rows[place] * pool.per_weight[of_class], 0.0),
         either[of_class].astype(float) - 1,
         (each[0][pool_of], each[1][pool_of]),

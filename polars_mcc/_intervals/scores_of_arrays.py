@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced_log import EPSILON
-from polars_mcc._intervals import influence_of_rows
+from polars_mcc._intervals import influence_of_rows, influence_on_pairs
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
 from polars_mcc._intervals.influence_of_rows import Influence
@@ -124,7 +124,7 @@ class Scorer:
                 return INFLUENCES[metric.influence or metric.name](self._levels_of(pairs)[0]).value
             classes, placed = Classes.of(pairs, self.labels, self.is_positive)
             if metric.pairs:
-                return influence_of_rows.values_of_pairs(
+                return influence_on_pairs.values_of_pairs(
                     classes, placed, self.labels, metric, zero_division
                 )
             return influence_of_rows.values_of(classes, metric, zero_division)
@@ -155,8 +155,8 @@ class Scorer:
                 classes, tables, metrics, self.zero_division
             )
         if metrics := [metric for metric in self.metrics if metric.pairs]:
-            of_metrics |= influence_of_rows.influences_on_pairs(
-                placed, self.labels, metrics, classes, is_smoothed=is_smoothed
+            of_metrics |= influence_on_pairs.influences_on_pairs(
+                placed, self.labels, metrics, classes, expected, is_smoothed=is_smoothed
             )
         return Influences(of_metrics, placed, classes, is_known)
 

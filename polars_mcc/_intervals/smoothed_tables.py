@@ -21,7 +21,7 @@ import numpy as np
 
 from polars_mcc._intervals.count_arrays import Classes, Counted
 from polars_mcc._intervals.pooled_slices import Expected
-from polars_mcc._metrics.slice_sums import Floats, added_up
+from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
 
 OBSERVED, BY_GOLD, BY_PRED, POOLED = range(4)
 """The places of the tables on the first axis of arrays."""
@@ -123,20 +123,36 @@ def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> 
     return ClassTable(c + other_miss, p, c, other_miss, miss, tn, *of_pseudo_rows)
 
 
-def pairs_by_gold(classes: Classes, pairs: Counted) -> Counted:
-    """The pairs of the table `BY_GOLD`, its pseudo-rows among them."""
-    rows, number = classes.rows, pairs.number
-    share = pseudo_share(classes.t * rows.spread(pairs.per_weight))
-    hits, others = share * classes.t / 2, np.fmax(classes.n_other_classes, 1.0)
-    [own] = np.nonzero(classes.t > 0)
-    of_own, pred = rows.rows_of(rows.of_row[own])
-    gold = own[of_own]
-    pseudo = np.where(gold == pred, hits[gold], hits[gold] / others[gold])
-    kept = pairs.n * (1 - share[pairs.gold])
+def smoothed_pairs(classes: Classes, pairs: Counted, side: str) -> Counted:
+    """The pairs of `BY_GOLD` or `BY_PRED`, pseudo-rows among them: codes of labels."""
+    margin = classes.t if side == "gold" else classes.p
+    share = pseudo_share(margin * classes.rows.spread(pairs.per_weight))
+    return _with_pseudo_rows(classes, pairs, side, share, classes.codes[pairs.pred])
+
+
+def pooled_pairs(classes: Classes, expected: Expected) -> Counted:
+    """The pairs of `POOLED`, pseudo-rows among them: codes of labels."""
+    share = pseudo_share(expected.pool_rows)
+    return _with_pseudo_rows(classes, expected.pairs, "gold", share, expected.pred_codes)
+
+
+def _with_pseudo_rows(
+    classes: Classes, pairs: Counted, side: str, share: Floats, pred_codes: Ints
+) -> Counted:
+    """The pairs, of which each class of one side gives up a share to pseudo-rows."""
+    rows, number, codes = classes.rows, pairs.number, classes.codes
+    margin, of_pairs = (classes.t, pairs.gold) if side == "gold" else (classes.p, pairs.pred)
+    hits, others = share * margin / 2, np.fmax(classes.n_other_classes, 1.0)
+    [own] = np.nonzero(margin > 0)
+    of_own, other = rows.rows_of(rows.of_row[own])
+    own = own[of_own]
+    pseudo = np.where(own == other, hits[own], hits[own] / others[own])
+    gold, pred = (own, other) if side == "gold" else (other, own)
+    kept = pairs.n * (1 - share[of_pairs])
     columns = (
-        (pairs.slices, rows.of_row[gold]),
-        (pairs.gold, gold),
-        (pairs.pred, pred),
+        (pairs.slices, rows.of_row[own]),
+        (codes[pairs.gold], codes[gold]),
+        (pred_codes, codes[pred]),
         *((kept, pseudo),) * 2,
     )
     return Counted.of_rows(number, *map(np.concatenate, columns))[0]

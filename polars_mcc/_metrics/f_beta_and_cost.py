@@ -11,7 +11,14 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_choice, check_number
-from polars_mcc._metrics.label_pairs import IntoByPair, by_pair, checked, mean_of_pairs, typed
+from polars_mcc._metrics.label_pairs import (
+    IntoByPair,
+    by_pair,
+    checked,
+    mean_of_pairs,
+    named,
+    typed,
+)
 from polars_mcc._metrics.metric_type import (
     RATIO,
     RIJSBERGEN,
@@ -139,6 +146,10 @@ def cost(
             not finite.
         polars.exceptions.SchemaError: In a verb: a label does not have the dtype of the labels.
 
+    Warns:
+        PredictionLogWarning: In a verb, as in `by`: no row has a label of `costs`, which is text or
+            an integer.
+
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
@@ -184,8 +195,9 @@ def cost(
         return replace(metric, value=_of_cells(cells, total=total), is_of_positive=True)
 
     def of_labels(dtype: pl.DataType) -> Metric:
-        cost = mean_of_pairs(typed(of_pairs, dtype), of="n" if total else "share")
-        return replace(metric, pairs={"cost": cost})
+        numbers = typed(of_pairs, dtype)
+        cost = mean_of_pairs(numbers, of="n" if total else "share")
+        return replace(metric, pairs={"cost": cost}, named=named(numbers, dtype))
 
     return replace(metric, of_labels=of_labels)
 

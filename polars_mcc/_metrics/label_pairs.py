@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import TypeAlias
 
@@ -64,6 +65,12 @@ def typed(numbers: ByPair, dtype: pl.DataType) -> ByPair:
         (typed_label(gold, dtype), typed_label(pred, dtype)): n
         for (gold, pred), n in numbers.items()
     }
+
+
+def named(numbers: ByPair, dtype: pl.DataType) -> list[object]:
+    """The labels that numbers are given for; none for an Enum, whose labels are known to exist."""
+    is_enum = isinstance(dtype, pl.Enum)
+    return [] if is_enum else [*dict.fromkeys(chain(*numbers))]
 
 
 def typed_label(label: object, dtype: pl.DataType) -> object:

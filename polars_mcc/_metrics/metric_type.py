@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -293,6 +293,7 @@ class Metric:
     is_filled: bool = True
     """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
     is_of_labelled: bool = False  # whether it is of labelled rows, also if they stand for others
+    named: Collection[object] = ()  # the labels in its table of numbers by label
     of_labels: Callable[[pl.DataType], Metric] | None = None
     """Makes the metric for labels of a dtype; None: it is one metric for all dtypes."""
 

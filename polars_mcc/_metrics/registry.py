@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._base.message_parts import option, said
+from polars_mcc._counts.labels_seen import SEEN
 from polars_mcc._frame.missing_and_likely_columns import did_you_mean
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
@@ -186,6 +187,8 @@ def find_metrics(metrics: IntoMetrics, labels: pl.DataType | None = None) -> lis
     """
     asked = [_found(metric) for metric in ([metrics] if _is_one(metrics) else metrics)]
     asked = [metric if labels is None else metric.bound(labels) for metric in asked]
+    if (seen := SEEN.get()) is not None:
+        seen.named |= named_labels(asked)
     names = [metric.name for metric in asked]
     if not names:
         msg = "metrics is empty: list at least one, such as 'mcc'"
@@ -202,6 +205,11 @@ def find_metrics(metrics: IntoMetrics, labels: pl.DataType | None = None) -> lis
             msg = f"Polars takes the name '{name}' for a pattern; rename it, as in .alias('mine')"
             raise ValueError(msg)
     return asked
+
+
+def named_labels(metrics: Iterable[Metric]) -> dict[str, Collection[object]]:
+    """The labels that tables of metrics name, such as costs, by the name of the metric."""
+    return {metric.name: metric.named for metric in metrics if metric.named}
 
 
 def _found(metric: IntoMetric) -> Metric:

@@ -20,6 +20,7 @@ from polars_mcc._metrics.label_pairs import (
     by_pair,
     mean_of,
     mean_of_pairs,
+    named,
     typed,
     typed_label,
 )
@@ -69,14 +70,16 @@ def kappa(weights: Distance | IntoByPair, order: Sequence[object] | None = None)
         check_choice("weights", by_distance, Distance, "weights by pair of labels")
 
     def of_labels(dtype: pl.DataType) -> Metric:
+        of_table: ByPair = typed(numbers, dtype)
         if by_distance is None:
-            sums, chance = _by_table(typed(numbers, dtype))
+            sums, chance = _by_table(of_table)
         elif by_distance == "quadratic":
             sums, chance = _quadratic(_place(dtype, order, by_distance))
         else:
             number = len(_order(dtype, order, by_distance))
             sums, chance = _linear(_place(dtype, order, by_distance), number)
-        return replace(unbound, value=_beyond_chance(chance), pairs=sums, of_labels=None)
+        value, in_table = _beyond_chance(chance), named(of_table, dtype)
+        return replace(unbound, value=value, pairs=sums, named=in_table, of_labels=None)
 
     unbound = Metric(
         f"kappa_{by_distance or 'weighted'}",

@@ -190,6 +190,11 @@ class CountedLog:
         """Whether rows are independent: the log has neither clusters nor sample weights."""
         return self.log.roles.is_frequency and self.log.roles.cluster is None
 
+    def described(self, **changed: Any) -> CountedLog:  # noqa: ANN401 - of any option
+        """The same log and counts, with these options changed."""
+        counts = None if self.counts is None else self.counts(**changed)
+        return replace(self, log=self.log(**changed), counts=counts)
+
     @property
     def preds(self) -> NamedColumns:
         """The predictions of the log."""

@@ -29,12 +29,15 @@ def report(
     """Write a report about a log as one page of HTML that needs no network.
 
     The verdict comes first, in sentences. It says how good each model is, with a confidence
-    interval. It says how many slices were tested and which are behind the rest of the log. It
-    compares each other model with the first, over all rows and in the slices. It says which rows
-    are not scored. Then come a chart and a table per key, the costliest confusions, and the
-    comparison of models, each with its query. If the log has a score, and gold is Boolean or there
-    is a `positive`, the report says how good the scores are, and whether they are calibrated. At
-    the end, the reader of the page can build slices from any keys, filter them, and open their
+    interval. It says how many slices were tested and which are behind the rest of the log. It says
+    how far the lowest and the highest slice of each key are apart, if they are not all equal: in
+    the metric, and of two classes in the error rates of both (see `gaps`). If the log has a `time`,
+    it says since which day slices are worse (see `changes`), or why that is not known. It compares
+    each other model with the first, over all rows and in the slices. It says which rows are not
+    scored. Then come a chart and a table per key, the costliest confusions, and the comparison of
+    models, each with its query. If the log has a score, and gold is Boolean or there is a
+    `positive`, the report says how good the scores are, and whether they are calibrated. At the
+    end, the reader of the page can build slices from any keys, filter them, and open their
     confusion matrix; the scores of these slices are exact, and have no intervals.
 
     Args:
@@ -68,8 +71,9 @@ def report(
         that are cut are counted by day. The counts are held in memory, 4 million at most. If they
         would be more, the keys with most values are left out of the counts and read from the log,
         with a query for each question. If the log has clusters or sample weights, all intervals are
-        read from the log too. Scores always are, in three queries. A log of more than 4 million
-        rows is first read once, to estimate how many counts there would be.
+        read from the log too. Scores always are, in three queries; and changes in one, and the
+        days that the page draws in one per key. A log of more than 4 million rows is first read
+        once, to estimate how many counts there would be.
 
     Raises:
         ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.

@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import ReportFormat, check_at_least, check_choice, check_level
-from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._base.values_as_text_or_markdown import label_text, rows_in_words
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._counts.cut_into_slices import cut
@@ -26,6 +26,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     remarks,
 )
 from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
+from polars_mcc._display.table_and_to_numpy import is_time
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
@@ -45,12 +46,12 @@ from polars_mcc._report.keys_counted_once import (
     set_name,
     without,
 )
-from polars_mcc._report.widest_gaps import gaps
+from polars_mcc._report.since_when import Since, since_when
 from polars_mcc._verbs.by import by
 from polars_mcc._verbs.calibration import calibration
-from polars_mcc._verbs.classes import classes
 from polars_mcc._verbs.compare import compare
 from polars_mcc._verbs.confusion import confusion
+from polars_mcc._verbs.gaps import gaps
 from polars_mcc._verbs.worst import worst
 from polars_mcc._worst.failures_in_words import summed_up
 
@@ -280,16 +281,62 @@ class Answers:
         )
         return Worst(listed, summary, query, key_warnings)
 
+    @property
+    def has_positive(self) -> bool:
+        """Whether one label is positive."""
+        return self.log.roles.positive is not None or self.log.roles.label_dtype == pl.Boolean
+
+    @cached_property
+    def two_labels(self) -> Sequence[Any]:
+        """The positive and the other label, if there are two; without `positive`, the last is."""
+        labels = pl.concat([self.cells["gold"], self.cells["pred"]]).unique().sort().to_list()
+        positive = self.log.roles.positive_label
+        if len(labels) != 2 or None in labels or positive not in {None, *labels}:
+            return ()
+        return labels if positive == labels[0] else labels[::-1]
+
+    @property
+    def error_rates(self) -> Mapping[str, str]:
+        """The error rates of two labels, each with the errors that it counts."""
+        both = [label_text(label) for label in self.two_labels]
+        errors = zip(("fnr", "fpr"), itertools.permutations(both, 2), strict=False)
+        return {name: f"gold {gold} predicted {pred}" for name, (gold, pred) in errors}
+
     @cached_property
     def gaps(self) -> Answer | None:
-        """The gaps in error rates; None unless there are two classes, keys, independent rows."""
-        labels = pl.concat([self.cells["gold"], self.cells["pred"]]).unique()
-        are_two = len(labels) == 2 and not labels.has_nulls()
-        if not are_two or not self._single or not self.counted.rows_are_draws:
+        """The gaps between the slices of each key, the widest first; None without keys.
+
+        They are of the metric, and of the error rates of two labels. With clusters there are none.
+        """
+        if not self._single or self.log.roles.cluster is not None:
             return None
-        rates, query = self.counted.ask("error rates", classes, [key_of_sets(self._single)])
-        names, settings = [key.name for (key,) in self._single], self.settings
-        return Answer(gaps(rates, names, settings.min_n, 1 - settings.ci), query)
+        counted, settings = self.counted, self.settings
+        if self.two_labels and not self.has_positive:
+            counted = counted.described(positive=self.two_labels[0])
+        metrics = [settings.metric, *(name for name in self.error_rates if name != self.metric)]
+        options: dict[str, Any] = {"min_n": settings.min_n, "ci": settings.ci}
+        found = counted.ask("gaps", gaps, [key_of_sets(self._single)], metrics=metrics, **options)
+        order = ["diff_low", "diff"]
+        rows = found.rows.sort(order, descending=True, nulls_last=True, maintain_order=True)
+        return Answer(rows, found.query)
+
+    @cached_property
+    def since(self) -> Since | None:
+        """Since when slices are worse; None unless the log has a time."""
+        if self.log.roles.time is None:
+            return None
+        options = {"min_n": self.settings.min_n, **self.settings.of_verb}
+        return since_when(self.counted, self.timeless, options)
+
+    @cached_property
+    def timeless(self) -> Sequence[SectionKey]:
+        """The keys that are one column, but for times."""
+        of_time = {
+            key.name
+            for key, answer in zip(self.keys, self.slices, strict=True)
+            if key.is_time or (key.is_column and is_time(answer.rows.schema[key.name]))
+        }
+        return [key for (key,) in self._single if key.name not in of_time]
 
     @cached_property
     def compared(self) -> Sequence[Answer]:
@@ -338,8 +385,7 @@ class Answers:
         have the scores.
         """
         roles, ci = self.log.roles, self.settings.ci
-        has_positive = roles.positive is not None or roles.label_dtype == pl.Boolean
-        has_answer = has_positive and not roles.score_labels and roles.nulls != "label"
+        has_answer = self.has_positive and not roles.score_labels and roles.nulls != "label"
         if roles.scores is None or not has_answer:
             return []
         given, scores = [*map(as_expr, roles.scores.given)], pl.all().cast(pl.Float64)

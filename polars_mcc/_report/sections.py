@@ -16,7 +16,7 @@ from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
 from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
-from polars_mcc._report.widest_gaps import MAX_SLICES_OF_GAPS
+from polars_mcc._report.since_when import MAX_DRAWN, WORDS, Since, days_of
 from polars_mcc._worst.failures_in_words import CONFUSION
 
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
@@ -58,8 +58,10 @@ class Section:
 
 
 _HIDDEN_OF_MODELS = ("diff_se", "p_value", "n_null", "n_waiting")
+_HIDDEN_OF_GAPS = ("n", "ratio", "p_value", "n_null", "n_waiting")
 _HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested")
 _HIDDEN_OF_WORST += ("n_null", "n_waiting")
+_HIDDEN_OF_SINCE = ("p_value", "n_untimed", "n_null", "n_waiting")
 
 
 def sections(answers: Answers) -> Iterator[Section]:
@@ -69,6 +71,8 @@ def sections(answers: Answers) -> Iterator[Section]:
     yield Section("total", "All rows", without(rows, [f"{answers.metric}_se"]), query)
     if answers.worst is not None:
         yield _worst_section(answers, answers.worst)
+    if answers.since is not None:
+        yield _since_section(answers, answers.since)
     if answers.gaps is not None:
         yield _gaps_section(answers, answers.gaps)
     if answers.compared:
@@ -123,16 +127,53 @@ def _worst_section(answers: Answers, worst: Worst) -> Section:
     )
 
 
-def _gaps_section(answers: Answers, gaps: Answer) -> Section:
-    """The section of the gaps in error rates."""
+def _since_section(answers: Answers, since: Since) -> Section:
+    """The section of the slices that became worse, with the days of the surest."""
+    if since.why_not:
+        return Section("since", "Since when", since.rows, "", [f"{since.why_not}."])
+    metric, names = answers.metric, [SET, *(key.name for key in answers.timeless)]
     what = (
-        "For each key and gold label, the two slices whose rates of misses differ most, if the "
-        f"difference is significant ({_fdr(answers)} over all pairs of slices). Only slices "
-        f"with at least {answers.settings.min_n} rows of the label, and keys of at most "
-        f"{MAX_SLICES_OF_GAPS} slices."
+        "For each slice, the day that parts its rows into before and after most clearly, and "
+        "whether the rows after are worse given their gold labels. The surest change is first. "
+        f"{metric}_expected: what the labels explain, at the rates of all rows of the slice."
     )
-    none = [] if gaps.rows.height else ["There is none."]
-    return Section("gaps", "Gaps in error rates", *gaps, [what, *none])
+    notes = [what]
+    if since.rows.height > MAX_WORST:
+        notes += [f"The table shows the first {MAX_WORST}."]
+    if any(since.rows["n_untimed"]):
+        notes += ["Rows without a time are not used."]
+    drawings = []
+    if answers.settings.format == "html":  # The days are read from the log.
+        worse, days = since.with_verdict("worse").head(MAX_DRAWN), dict[str, pl.DataFrame]()
+        for at, row in enumerate(worse.iter_rows(named=True)):
+            own = row.get(SET, TOTAL)
+            if own not in days:
+                days[own] = days_of(answers.counted, answers.timeless, own, answers.settings.metric)
+            one = without(worse[at], {WORDS, *names} - {own})
+            alt = f"{row[WORDS]}{answers.of_model(row)}, since {row['since']}"
+            options = {"periods": days[own], "metric": metric}
+            drawings.append(Drawing(alt, "changes", one, options))
+    rows = without(since.rows.head(MAX_WORST), names).select(
+        pl.col(WORDS).alias(SAID), pl.exclude(WORDS)
+    )
+    hidden = _HIDDEN_OF_SINCE
+    return Section(
+        "since", "Since when", rows, since.query, notes, drawings=drawings, hidden=hidden
+    )
+
+
+def _gaps_section(answers: Answers, gaps: Answer) -> Section:
+    """The section of the gaps between the slices of each key."""
+    min_n = answers.settings.min_n
+    what = (
+        f"For each key, the slices with the lowest and the highest score, of those with at least "
+        f"{min_n} rows. The largest of many equal scores minus the smallest is not 0, so the "
+        "limits of diff, the p-value of equal slices, and spread, the standard deviation between "
+        "slices, allow for chance, and for all slices."
+    )
+    errors = " ".join(f"{name}: {what}." for name, what in answers.error_rates.items())
+    notes = [what, *filter(None, [errors])]
+    return Section("gaps", "Gaps between slices", *gaps, notes, hidden=_HIDDEN_OF_GAPS)
 
 
 def _models_section(answers: Answers, answer: Answer) -> Section:

@@ -10,7 +10,6 @@ import polars as pl
 from polars_mcc._base.slice_names import ALL_ROWS
 from polars_mcc._base.values_as_text_or_markdown import (
     count_as_text,
-    label_text,
     percent,
     rows_in_words,
 )
@@ -19,9 +18,10 @@ from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._display.undefined_scores import where_undefined
 from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing, Section, drawings_of
+from polars_mcc._report.since_when import MAX_DRAWN, WORDS
 
 _MAX_NAMED = 3  # slices that the verdict names
-_MAX_NAMED_GAPS = 4  # gaps in error rates that the verdict names
+_MAX_NAMED_GAPS = 4  # gaps that the verdict names
 _MAX_TILES = 3  # models that have a tile
 
 
@@ -30,14 +30,15 @@ class Sentence(NamedTuple):
 
     text: str
     kind: str
-    """Any of labels, score, meaning, slices, slice, gaps, gap, comparison, regression, unscored."""
+    """Any of labels, score, meaning, slices, slice, changes, change, gaps, gap, comparison,
+    regression, unscored."""
     about: str
     """The `id` of a section."""
 
     @property
     def is_detail(self) -> bool:
         """Whether this sentence explains the sentence before it."""
-        return self.kind in {"meaning", "slice", "gap", "regression"}
+        return self.kind in {"meaning", "slice", "change", "gap", "regression"}
 
 
 class Report(NamedTuple):
@@ -55,6 +56,7 @@ def verdict(answers: Answers) -> list[Sentence]:
         *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in answers.remarks),
         *_score_sentences(answers),
         *_worst_sentences(answers),
+        *_change_sentences(answers),
         *_gap_sentences(answers),
         *_model_sentences(answers),
         *_unscored_sentences(answers),
@@ -106,20 +108,64 @@ def _worst_sentences(answers: Answers) -> Iterator[Sentence]:
         yield Sentence(sentence, "slice", "worst")
 
 
+def _change_sentences(answers: Answers) -> Iterator[Sentence]:
+    """Since when slices are worse, or that none is, or why it is not known."""
+    since = answers.since
+    if since is None:
+        return
+    worse, moved = (since.with_verdict(verdict) for verdict in ("worse", "labels moved"))
+    looked_at = f"{since.n_judged:,} {'slice' if since.n_judged == 1 else 'slices'}"
+    said = f"{worse.height:,} of {looked_at} became worse on some day"
+    if since.why_not:
+        said = f"Since when slices are worse is not known: {since.why_not}"
+    elif not since.n_judged:
+        said = "No slice has enough rows to say since when it is worse"
+    elif worse.is_empty():
+        said = f"No change: none of {looked_at} became worse on some day"
+    first = f" The {MAX_DRAWN} surest:" if worse.height > MAX_DRAWN else ""
+    yield Sentence(f"{said}.{first}", "changes", "since")
+    name, metric = _metric_name(answers.metric), answers.metric
+    for row in worse.head(MAX_DRAWN).iter_rows(named=True):
+        before, after = row[f"{metric}_before"], row[f"{metric}_after"]
+        given = "" if row["diff"] is None else f"; given its labels {_score(after - row['diff'])}"
+        sentence = (
+            f"Since {row['since']}, {row[WORDS]}{answers.of_model(row)}: {name} "
+            f"{_score(after)}, {_score(before)} before{given} ({_p_text(row['p_adjusted'])})."
+        )
+        yield Sentence(sentence, "change", "since")
+    if moved.height:
+        slices = ", ".join(
+            f"{row[WORDS]}{answers.of_model(row)} since {row['since']}"
+            for row in moved.head(MAX_DRAWN).iter_rows(named=True)
+        )
+        more = ", and others" if moved.height > MAX_DRAWN else ""
+        sentence = f"{name} moved with the mix of labels, and not given the labels: {slices}{more}."
+        yield Sentence(sentence, "change", "since")
+
+
 def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
-    """Where the error rates of two labels differ most between the slices of one key."""
+    """How far the lowest and the highest slice of a key are apart, if they are not all equal."""
     if answers.gaps is None:
         return
     gaps = answers.gaps.rows
-    head = "The widest gaps in error rates between slices of one key:"
-    none = "No gap in error rates between slices of one key is significant."
-    yield Sentence(none if gaps.is_empty() else head, "gaps", "gaps")
-    for row in gaps.head(_MAX_NAMED_GAPS).iter_rows(named=True):
-        errors = f"with gold {label_text(row['gold'])} are predicted {label_text(row['pred'])}"
+    sure = gaps.filter(pl.col("p_adjusted") < 1 - answers.settings.ci)
+    head = "Slices of one key are not all equal. The widest gaps:"
+    if sure.is_empty():
+        head = "No gap between slices of one key is significant."
+    if gaps["diff"].is_null().all():
+        head = "No gap between slices of one key is measured: none has two slices with enough rows."
+    yield Sentence(head, "gaps", "gaps")
+    for row in sure.head(_MAX_NAMED_GAPS).iter_rows(named=True):
+        error = answers.error_rates.get(row["metric"])
+        name = _metric_name(row["metric"]) + (f" ({error})" if error else "")
+        model = f"{row['model']}: " if answers.has_models else ""
+        ends = " and ".join(
+            f"{_score(row[f'{end}_value'])} in {row[end]}" for end in ("lowest", "highest")
+        )
         sentence = (
-            f"{row[SAID]}{answers.of_model(row)}: {percent(row['rate'])} of "
-            f"{rows_in_words(row['n'])} {errors}; {row[f'{SAID}_to']}: {percent(row['rate_to'])} "
-            f"of {count_as_text(row['n_to'])} ({_p_text(row['p_adjusted'])})."
+            f"{model}{name} is {ends}: a gap of {_score(row['diff'])} "
+            f"({_interval_text(answers, row, 'diff')}; all {row['n_slices']:,} slices equal: "
+            f"{_p_text(row['p_adjusted'])})."
         )
         yield Sentence(sentence, "gap", "gaps")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -17,6 +17,8 @@ from polars_mcc._base.allowed_values import (
     check_choice,
 )
 from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
@@ -27,7 +29,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, check_plain, name_of
-from polars_mcc._keys.trailing import check_days, step_of
+from polars_mcc._keys.trailing import check_days
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
@@ -138,10 +140,22 @@ def changes(
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
-        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes", time="day")
-        >>> found = log.changes(alternative="two-sided")
+        >>> from datetime import date, timedelta
+        >>> days = [date(2026, 3, 1) + timedelta(i // 20) for i in range(800)]
+        >>> gold = [i % 3 == 0 for i in range(800)]
+        >>> is_wrong = [i % (3.5 if i >= 600 else 7) < 1 for i in range(800)]
+        >>> pred = [label ^ wrong for label, wrong in zip(gold, is_wrong)]
+        >>> log = pl.DataFrame({"day": days, "gold": gold, "pred": pred}).mcc(time="day")
+        >>> found = log.changes()
         >>> found.select("since", "mcc_before", "mcc_after", "p_value", "verdict")
-        x
+        shape: (1, 5)
+        ┌────────────┬────────────┬───────────┬──────────┬─────────┐
+        │ since      ┆ mcc_before ┆ mcc_after ┆ p_value  ┆ verdict │
+        │ ---        ┆ ---        ┆ ---       ┆ ---      ┆ ---     │
+        │ date       ┆ f64        ┆ f64       ┆ f64      ┆ enum    │
+        ╞════════════╪════════════╪═══════════╪══════════╪═════════╡
+        │ 2026-03-31 ┆ 0.691976   ┆ 0.404799  ┆ 0.000234 ┆ worse   │
+        └────────────┴────────────┴───────────┴──────────┴─────────┘
 
     Command line:
         polars-mcc changes logs/ --by country --time ts --false-alarms 1y
@@ -153,8 +167,9 @@ def changes(
     check_at_least("max_changes", max_changes, 1)
     check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
     _check_log(log)
-    if false_alarms is not None:
-        ci = 1 - level_of(every, false_alarms, ci, correction)
+    given = None if ci == defaults.LEVEL else ci
+    level = options_of_differences.level_without(false_alarms, given, correction, every or "1d")
+    ci = ci if level is None else level
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
     if chosen.is_of_scores or chosen.is_count:
         what = "is of scores: use one of labels, as 'mcc'"
@@ -194,34 +209,11 @@ def changes(
         slices = found.changes(of_slices, looked_at, asked, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)
 
-    answer = of_slices.answer(inferred(log, of_slices, counted, infer, metrics=asked.metrics))
+    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_future)
+    answer = of_slices.answer(slices)
+    if of_slices.sets is not None:
+        answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
     return log.in_kind(answer.sort("p_value", nulls_last=True, maintain_order=True))
-
-
-def level_of(
-    every: str | None, false_alarms: str, ci: float, correction: Correction | None
-) -> float:
-    """The level of a test that is made once in each period, or a ValueError."""
-    if ci != defaults.LEVEL:
-        msg = "ci and false_alarms both say how sure a change must be: leave one of them out"
-        raise ValueError(msg)
-    if correction not in {"holm", "bonferroni"}:
-        msg = said(
-            option("correction", correction),
-            " does not limit false alarms to one in a time: use 'holm' or 'bonferroni'",
-        )
-        raise ValueError(msg)
-    start = pl.lit(datetime(2001, 1, 1))  # noqa: DTZ001 - any year of 365 days
-    lengths = []
-    for name, length in (("every", every or "1d"), ("false_alarms", false_alarms)):
-        number, unit = step_of(name, length)
-        lengths.append(pl.select(start.dt.offset_by(f"{number}{unit}") - start).item())
-    step, time = lengths
-    if step >= time:
-        every_as_text = option("every", every or "1d")
-        msg = said(option("false_alarms", false_alarms), " must be longer than ", every_as_text)
-        raise ValueError(msg)
-    return float(step / time)
 
 
 def _check_log(log: Described[Any]) -> None:
@@ -272,12 +264,23 @@ def _apart(sliced: SlicedLog, name: str) -> tuple[SlicedLog, pl.LazyFrame]:
     if sliced.sets is None:
         return replace(of_slices, has_total=not keys), counted
     own = {
-        of_set: tuple(key for key in names if key != name) for of_set, names in sliced.sets.items()
+        of_set: tuple(key for key in sets if key != name) for of_set, sets in sliced.sets.items()
     }
-    named = {of_set: name_of(names) for of_set, names in own.items()}
-    of_slices = replace(of_slices, sets={named[of_set]: names for of_set, names in own.items()})
-    of_set = pl.col(SET).cast(pl.String).replace(named).cast(of_slices.set_dtype)
-    return of_slices, counted.with_columns(of_set)
+    return replace(of_slices, sets=own), counted
+
+
+def _set_names(log: SlicedLog) -> dict[str, str]:
+    """A set of keys is called after its own keys, without the period."""
+    return {of_set: name_of(keys) for of_set, keys in (log.sets or {}).items()}
+
+
+def _warn_of_future(cells: pl.DataFrame) -> None:
+    """Warn if rows are later than now, in any zone."""
+    tomorrow = pl.lit(datetime.now(UTC) + timedelta(days=1)).dt.replace_time_zone(None)
+    time = pl.col(SINCE).cast(pl.Datetime("us")).dt.replace_time_zone(None)
+    n = cells.filter(time > tomorrow)["n"].sum()
+    if n:
+        warn_of([f"the time of {rows_in_words(float(n))} is after now: a change may be wrong"])
 
 
 def _in_time(
@@ -296,6 +299,7 @@ def _in_time(
     seen = _seen(log, known, cells.schema[SINCE])
     on = [*log.names.values()]
     texts = [pl.col(column).cast(pl.String).alias(name) for column, name in log.names.items()]
+    texts[:1] = [text.replace(_set_names(log)) if log.sets else text for text in texts[:1]]
     last = (
         cells.select(texts).join(seen, on=on, how="left", nulls_equal=True, maintain_order="left")
         if on

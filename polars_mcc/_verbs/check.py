@@ -19,14 +19,13 @@ from polars_mcc._base.allowed_values import (
 from polars_mcc._base.message_parts import Words, cast, column, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.baseline_counts import in_sets, kind_of, with_baseline
 from polars_mcc._comparisons.gate_verdicts import ADJUSTED, FAILED, VERDICT, Judging, table
 from polars_mcc._comparisons.required_scores import Bounds, Rule, required, with_own
 from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.exact_sums import FloatNumbers
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import with_wide_labels
-from polars_mcc._counts.pair_counts import pairs
-from polars_mcc._counts.sliced_log import COMPLETE, KEY, N_WAITING, SET, SlicedLog
+from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SET
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
@@ -35,7 +34,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     one_class,
 )
 from polars_mcc._frame.frames import OtherFrame
-from polars_mcc._frame.labels import as_compared, common_dtype, is_text
+from polars_mcc._frame.labels import common_dtype
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._intervals.deferred_step import inferred
@@ -82,6 +81,7 @@ def check(
     max_gap: Widest | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
+    false_alarms: str | None = None,
     correction: Correction | None = defaults.CHECK_CORRECTION,
 ) -> pl.DataFrame:
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
@@ -114,6 +114,9 @@ def check(
             on the worse side of 0, and `p_adjusted` is below 1 - `ci`. So a log that is as good as
             it must be fails in at most 1 - `ci` of runs, whatever the number of slices. A slice
             without an interval is not judged. None: the score alone decides, however few the rows.
+        false_alarms: How long a log that is as good as it must be passes, on average, if it is
+            checked once a day, such as "1y": instead of `ci`, which is then 1 minus a day divided
+            by it. It needs a correction by "holm" or "bonferroni".
         correction: With `ci`, the correction of p-values for the number of tests: slices, metrics
             and models that are judged. "holm" and "bonferroni" limit the probability that a healthy
             log fails to 1 - `ci`. "bh" and "by" limit the share of healthy slices in the list of
@@ -178,6 +181,7 @@ def check(
 
         polars-mcc check logs/ --by country --score p --min roc_auc=0.8 --max calibration_error=0.1
     """
+    ci = options_of_differences.level_without(false_alarms, ci, correction)
     find = registry.find_metric if no_worse_than is None else registry.find_tested_metric
     labels = log.roles.label_dtype
     chosen = find(metric, labels)
@@ -355,7 +359,7 @@ def _compared(
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     for name, dtype in sliced.key_dtypes.items():
         other = before.key_dtypes[name]
-        if _kind(dtype) != _kind(other) and pl.Null not in (dtype, other):
+        if kind_of(dtype) != kind_of(other) and pl.Null not in (dtype, other):
             msg = said(
                 f"key '{name}' is {dtype} in the log but {other} in no_worse_than; ",
                 "cast one, as in ",
@@ -372,7 +376,7 @@ def _compared(
                 ", or filter to one",
             )
             raise ValueError(msg)
-    apart, cells = _with_baseline(_in_sets(before, sliced, model), sliced)
+    apart, cells = with_baseline(in_sets(before, sliced, model), sliced)
     if metric.labels_needed == "values":
         apart = with_wide_labels(apart)
         cells = cells.with_columns(pl.col("gold", "pred").cast(apart.label_dtype))
@@ -398,48 +402,3 @@ def _compared(
         )
 
     return sliced.answer(inferred(log, sliced, cells, infer))
-
-
-def _in_sets(baseline: SlicedLog, log: SlicedLog, model: tuple[str, ...]) -> SlicedLog:
-    """The baseline in the sets of keys of the log. Its model is a key of each set."""
-    sets = log.sets and {name: (*keys, *model) for name, keys in log.sets.items()}
-    return replace(baseline, sets=sets)
-
-
-def _kind(dtype: pl.DataType) -> object:
-    """Equal for dtypes whose values can be compared: those of all numbers, or of all text."""
-    return "text" if is_text(dtype) else dtype.is_numeric() or dtype.base_type()
-
-
-def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.LazyFrame]:
-    """Stack the pairs of two logs as two periods: the baseline is `before`, the log `after`."""
-    labels = common_dtype(
-        [("the labels", log.label_dtype), ("the labels of the baseline", baseline.label_dtype)]
-    )
-    numbers = baseline.numbers if isinstance(baseline.numbers, FloatNumbers) else log.numbers
-    apart = replace(log, label_dtype=labels, pred_dtype=labels, numbers=numbers)
-    apart = apart.split_by("period")
-
-    def of(cells: pl.LazyFrame, period: str, dtype: pl.DataType) -> pl.LazyFrame:
-        sides = (
-            as_compared(pl.col(side), f"{side} of {period}", dtype, labels).cast(labels).alias(side)
-            for side in ("gold", "pred")
-        )
-        return cells.select(
-            pl.lit(period, PERIODS).alias("period"),
-            *log.slice,
-            *sides,
-            pl.col("n").cast(numbers.count),
-            "n_null",
-        )
-
-    counted = pairs(baseline)
-    if log.has_models:  # In counts, the model is a key. Drop models that the log does not have.
-        [*_, model] = log.slice
-        models = pl.col(KEY + "model").cast(log.model_dtype, strict=False)
-        counted = counted.with_columns(models.alias(model)).filter(pl.col(model).is_not_null())
-    both = [
-        of(counted, "before", baseline.label_dtype),
-        of(pairs(log), "after", log.label_dtype),
-    ]
-    return apart, pl.concat(both, how="vertical_relaxed")

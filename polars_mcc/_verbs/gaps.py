@@ -142,7 +142,9 @@ def gaps(
         log, "gaps", keys, within, sets=True
     )
     options = IntervalOptions(ci, metrics=asked, is_compared=True)
-    sliced, options = options_of_differences.cut_log(log, [*inside, *keys], options, COLUMNS)
+    sliced, options = options_of_differences.cut_log(
+        log, [*inside, *keys], options, COLUMNS, shown=of_whole
+    )
     whole = replace(sliced, keys=(*of_whole,), has_total=False)
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:

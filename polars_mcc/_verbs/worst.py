@@ -20,8 +20,9 @@ from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.labels_seen import Seen
 from polars_mcc._counts.sliced_log import SAID
-from polars_mcc._counts.warnings_on_labels_and_keys import warner
+from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, named_in_vain, warner
 from polars_mcc._frame.columns import resolved
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
@@ -280,6 +281,8 @@ def worst(
     def answer() -> pl.DataFrame:
         coded = coded_log(sliced, bins=bins, least=min_n)
         warn_of(odd_keys(coded, log.roles.gold.name, min_n))
+        named = Seen(named=registry.named_labels([chosen])).take(coded.labels)
+        warn_of(named_in_vain(LogLabels.of(log), named))
         slices = search_steps.searched(settings, coded)
         warn(lambda: None)
         return slices

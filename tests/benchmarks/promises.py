@@ -56,6 +56,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -81,6 +82,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "R_K": ("mcc", "mcc_normalized", "phi"),
     "kappa": ("kappa",),
+    "F2": ("f2", "f2_macro"),
+    "weighted kappa": ("kappa_quadratic",),
+    "costs": ("cost_10", "cost_100"),
     "own": ("own_rate", "own_squares"),
 }
 TITLES: Mapping[str, str] = {
@@ -90,6 +94,9 @@ TITLES: Mapping[str, str] = {
     "means over classes": "means over classes (`f1_macro`, `recall_macro`, …)",
     "R_K": "MCC (`mcc`, `phi`)",
     "kappa": "`kappa`",
+    "F2": "`f_beta(2)`, `f_beta(2, macro)`",
+    "weighted kappa": "`kappa(quadratic)`",
+    "costs": "`cost(fn=10, fp=1)`, `cost(fn=100, fp=1)`",
     "own": "two metrics of your own",
 }
 TITLES_OF_SCORES: Mapping[str, tuple[str, ...]] = {
@@ -132,10 +139,15 @@ LEVELS = (0.05, 0.01, 0.001)
 Z = 4.0
 """How many standard errors of simulation a cell may be outside. There are thousands of cells."""
 
-OWN: Mapping[str, Callable[[Callable[[str], pl.Expr]], pl.Expr]] = {
+CALLS: Mapping[str, Any] = {
     "own_rate": lambda col: (col("hits").sum() / col("support").sum()).alias("own_rate"),
     "own_squares": lambda col: col("recall").pow(2).mean().sqrt().alias("own_squares"),
+    "f2": "f_beta(2)",
+    "f2_macro": "f_beta(2, macro)",
+    "kappa_quadratic": "kappa(quadratic)",
+    **{f"cost_{n}": polars_mcc.metric.cost(fn=n, fp=1).alias(f"cost_{n}") for n in (10, 100)},
 }
+"""What is asked for, of metrics that have more than a name."""
 
 
 @dataclass(frozen=True)
@@ -317,7 +329,7 @@ def truths(table: np.ndarray, names: Iterable[str] = FAMILY) -> dict[str, float]
     gold, pred = np.nonzero(table)
     counts = np.round(table[gold, pred] * 10**15).astype(np.int64)
     log = pl.DataFrame({"gold": gold, "pred": pred, "n": counts})
-    asked = [OWN.get(name, name) for name in names]
+    asked = [CALLS.get(name, name) for name in names]
     return log.mcc(weight="n", positive=len(table) - 1).score(metrics=asked).row(0, named=True)
 
 
@@ -330,7 +342,7 @@ def coverage(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dic
     log = log.join(whole, on="sample", how="semi")
     if whole.height < samples / 20:
         return
-    asked = [OWN.get(name, name) for name in FAMILY]
+    asked = [CALLS.get(name, name) for name in FAMILY]
     found = log.mcc(**options(cell)).by("sample", metrics=asked, ci=0.95)
     if isinstance(cell, Rare):
         k_pred = log.group_by("sample").agg(number=pl.col("pred").n_unique())
@@ -341,7 +353,7 @@ def coverage(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dic
         of_never = found.join(never, on="sample", how="semi")
     for name, family in FAMILY.items():
         about = {"metric": name, "family": family, **cell.about}
-        yield from covered(found, name, truth[name], about)
+        yield from covered(found, name, truth[name], about, less_is_better=family == "costs")
         if isinstance(cell, Rare) and share >= 0.1:
             for one in covered(of_never, name, truth[name], about):
                 if one["claim"] == "coverage":
@@ -373,8 +385,7 @@ COMPARED = (
     *("tpr", "ppv", "f1", "accuracy", "f1_weighted", "informedness", "markedness", "kappa", "mcc"),
     *("balanced_accuracy", "recall_macro", "precision_macro", "f1_macro", "mcc_macro", "mcc_micro"),
     *("jaccard", "fowlkes_mallows", "jaccard_macro", "npv_macro", "informedness_macro", "g_mean"),
-    "own_rate",
-    "own_squares",
+    *CALLS,
 )
 
 
@@ -391,7 +402,7 @@ def differences(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[
     others = [] if cell.weights == "clusters" else others
     calls = questions(log, options(cell), {"pred": ["pred", "other"]}, others)
     for name, (claim, call) in itertools.product(COMPARED, calls.items()):
-        p = call(OWN.get(name, name))["p_value"]
+        p = call(CALLS.get(name, name))["p_value"]
         about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
         yield {"claim": claim, **about, **rejected(p)}
 
@@ -463,7 +474,7 @@ def other_labels(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator
         frames.append(pl.DataFrame({**columns, "n": draws[sample, pair]}).with_columns(part=part))
     log = pl.concat(frames).mcc(weight="n", positive=len(mix) - 1)
     for name in COMPARED:
-        asked = OWN.get(name, name)
+        asked = CALLS.get(name, name)
         found = log.contrast("part", within="sample", to="expected", metric=asked).filter("part")
         about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
         yield {"claim": "expected, other mix", **about, **rejected(found["p_value"])}
@@ -472,6 +483,7 @@ def other_labels(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator
 SEARCHED = (
     *("mcc", "phi", "informedness", "balanced_accuracy", "kappa", "f1_macro", "precision_macro"),
     *("recall_macro", "accuracy", "f1", "markedness", "tpr", "fnr", "mcc_macro", "f1_weighted"),
+    *("f2", "kappa_quadratic", "cost_10", "cost_100"),
 )
 
 
@@ -496,7 +508,9 @@ def searches(cell: Cell, logs: int, rng: np.random.Generator) -> Iterator[dict]:
         log = log.with_columns(mixed=pl.Series(mixed).cast(pl.String))
         for name, to in claims:
             others = ["mixed"] if to == "expected" else []
-            found = log.mcc(**options(cell)).worst(*keys, *others, metric=name, to=to)
+            found = log.mcc(**options(cell)).worst(
+                *keys, *others, metric=CALLS.get(name, name), to=to
+            )
             listed[name, to] += found.height > 0
     for (name, to), number in listed.items():
         claim = "worst" if to == "rest" else "worst, expected"

@@ -624,7 +624,16 @@ class TestCheck:
         options = ["--by", "k", "--max-gap", "accuracy=0.99"]
         passed = invoke("check", "log.parquet", *options)
         assert passed.exit_code == 0
-        assert "passes" in passed.stdout
+        [gap] = planted.mcc.gaps("k", metrics="accuracy")["diff"]
+        assert passed.stdout == f"1 gap passes: accuracy {gap:.3f}\n"
+        sure = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.6", "--ci", "0.999999")
+        [wide] = planted.mcc.gaps("k", metrics="mcc")["diff"]
+        too_wide = f"1 gap is too wide, but not significantly: mcc {wide:.3f}"
+        assert sure.stdout == f"1 gap passes: accuracy {gap:.3f}; {too_wide}\n"
+        both = ["--by", "k", "--by", "j", "--max-gap", "accuracy=1", "--max-gap", "mcc=2"]
+        passed = invoke("check", "log.parquet", *both, "--format", "wide")
+        assert "diff_low" in passed.stdout
+        assert invoke("check", "log.parquet", *both).stdout.startswith("2 gaps pass: accuracy 0.")
         done = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.01")
         assert done.exit_code == 1
         assert done.stdout.startswith("1 of 2 gaps fails: gap of mcc above 0.01\n")
@@ -1209,6 +1218,7 @@ NEEDED = {
         ["--before", "j = 0", "--after", "j > 0"],
         {"before": pl.col("j") == 0, "after": pl.col("j") > 0},
     ),
+    "changes": (["--time", "day"], {}),
     "curve": (["--score", "score"], {}),
     "best_threshold": (["--score", "score"], {}),
     "calibration": (["--score", "k / 3.0"], {}),
@@ -1219,7 +1229,9 @@ NEEDED = {
 @pytest.mark.parametrize("name", some_slow(sorted({*VERBS} - {"report"}), "contrast"))
 def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
-    log = planted.mcc(score=pl.sql_expr(typed[1])) if "--score" in typed else planted.mcc
+    described = dict(zip(typed[::2], map(pl.sql_expr, typed[1::2]), strict=True))
+    roles = {role: described.get(f"--{role}") for role in ("score", "time")}
+    log = planted.mcc(**roles)
     keys = [] if name == "score" else ["k"]
     by = [word for key in keys for word in ("--by", key)]
     found = answered(name.replace("_", "-"), "log.parquet", *by, *typed)

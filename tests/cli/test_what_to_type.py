@@ -27,6 +27,7 @@ REFUSED = {
     "contrast --by k --to expected --ratio": "--ratio does not support --to expected: leave one",
     "gaps --by 'trailing(k, 2)'": "gaps does not support trailing(...)",
     "gaps --by k --metric tp --positive 1": "metric 'tp' counts rows, and large slices have more",
+    "changes --by k": "a column of the log, as in --time timestamp",
     "gaps --by k --within k": "'k' is a key and also in within",
     "contrast --by k --cluster k": "contrast does not support cluster: it assumes independent rows",
     "counts --sample-weight k": "sums of squared weights; leave it out",

@@ -38,6 +38,7 @@ ASKED = {
     "worst": {},
     "contrast": {"to": "best"},  # the fastest to plan
     "gaps": {},
+    "changes": {},
     "drift": {"before": pl.col("n") > 2, "after": pl.col("n") <= 2},
     "curve": {},
     "best_threshold": {},

@@ -18,7 +18,7 @@ import polars_mcc
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
-from polars_mcc._intervals import influence_of_rows, smoothed_tables
+from polars_mcc._intervals import influence_of_rows, influence_on_pairs, smoothed_tables
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells
 from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
 from polars_mcc._intervals.smoothed_tables import BY_GOLD, BY_PRED, OBSERVED, POOLED
@@ -435,7 +435,7 @@ ENTROPY = replace(
 
 def test_an_influence_on_a_score_of_pairs_is_that_of_one_row_more():
     _, pairs = arrays_of(WITH_SCORES)
-    [found] = influence_of_rows.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
+    [found] = influence_on_pairs.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
     for at, matrix in enumerate(WITH_SCORES):
         share = matrix[matrix > 0] / matrix.sum()
         entropy = -(share @ np.log(share))
@@ -463,7 +463,7 @@ def test_each_step_of_few_rows_gives_arrays_of_the_right_shape(matrices):
     ).items():
         assert found.phi.shape == cells, name
         assert {one.shape for one in found[:-1]} == {(number,)}, name
-    [found] = influence_of_rows.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
+    [found] = influence_on_pairs.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
     assert found.phi.shape == cells
 
 

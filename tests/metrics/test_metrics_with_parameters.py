@@ -165,12 +165,21 @@ def test_labels_without_an_order_need_one(dtype):
 
 
 def test_kappa_of_two_classes_has_no_weights():
+    """Nor has its interval, also of a few light rows of a class."""
     frame, *_ = log_and_codes(pl.Boolean())
     calls = ["kappa", "kappa(linear)", "kappa(quadratic)"]
-    [answer] = frame.mcc.score(metrics=calls, ci=0.95).to_dicts()
-    for end in ("", "_se"):
-        values = [answer[name + end] for name in ("kappa", "kappa_linear", "kappa_quadratic")]
-        assert values == pytest.approx([values[0]] * 3, rel=1e-12)
+    light = pl.DataFrame(
+        {
+            "gold": [False] * 55 + [True] * 3,
+            "pred": [False] * 48 + [True] * 10,
+            "w": [0.9] * 48 + [1.8] * 7 + [0.25] * 3,
+        }
+    )
+    for log in (frame.mcc, light.mcc(sample_weight="w")):
+        [answer] = log.score(metrics=calls, ci=0.95).to_dicts()
+        for end in ("", "_se", "_low", "_high"):
+            values = [answer[name + end] for name in ("kappa", "kappa_linear", "kappa_quadratic")]
+            assert values == pytest.approx([values[0]] * 3, rel=1e-12)
 
 
 def interval_of_cost(gold: np.ndarray, pred: np.ndarray, k: int) -> tuple[float, float]:

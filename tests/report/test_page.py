@@ -61,10 +61,15 @@ def test_what_is_shown_is_what_the_queries_give():
     names = {"log": log, "each": each, "sets": sets}
     answers = {query: eval(query, names).collect() for query in queries}  # noqa: S307
     verbs = [re.match(r"log\.mcc\(pred=\[.*?\]\)\.(\w+)\(", query)[1] for query in queries]
-    assert verbs == ["by", "worst", "compare", "by", "by", *["compare"] * 3, "confusion"]
-    total, worst, compared, _, folds, *_, confusions = answers.values()
+    assert verbs == ["by", "worst", "gaps", "compare", "by", "by", *["compare"] * 3, "confusion"]
+    total, worst, gaps, compared, _, folds, *_, confusions = answers.values()
     assert [row[2] for row in rows_of(page, "All rows")] == [f"{mcc:.3f}" for mcc in total["mcc"]]
     assert len(rows_of(page, "Worst slices")) == worst.height > 0
+    widest = gaps.sort("diff_low", "diff", descending=True, maintain_order=True)
+    columns = ["keys", "model", "metric", "n_slices", "lowest"]
+    assert [row[:5] for row in rows_of(page, "Gaps between slices")] == [
+        [str(one) for one in row] for row in widest.select(columns).rows()
+    ]
     by_worst = folds.sort(pl.col("mcc").min().over("fold"), maintain_order=True)
     assert [row[:4] for row in rows_of(page, "By fold")] == [
         [str(fold), model, str(n), f"{mcc:.3f}"]

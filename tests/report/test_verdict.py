@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from support import log_of
 
-from polars_mcc import sets
+from polars_mcc import each, sets
 
 N = 4_000
 I = pl.int_range(N)  # noqa: E741
@@ -61,13 +61,18 @@ def test_how_good_how_sure_and_which_slices_are_behind():
         )
     )
     assert float(rest) < float(share)
-    assert texts[4:] == ["All rows are scored."]
+    gaps = LOG.mcc.gaps(each("country", "device")).sort("diff_low", descending=True)
+    assert [text.partition(" and ")[0] for text in texts[5:-1]] == [
+        f"MCC is {row['lowest_value']:.3f} in {row['lowest']}" for row in gaps.to_dicts()
+    ]
+    assert texts[-1] == "All rows are scored."
 
 
 def test_nothing_found_is_a_verdict():
     texts = said(LOG.mcc(pred="good"), "country", "device")
     assert "tested: none is worse than the rest of the log. Nearest: " in texts[2]
-    assert len(texts) == 4
+    assert texts[3] == "No gap between slices of one key is significant."
+    assert len(texts) == 5
 
 
 def test_which_model_is_better_and_where_it_is_not():

@@ -145,6 +145,24 @@ def test_keys_within_models_and_metrics_have_a_row_each():
     assert found["p_adjusted"].to_list() == pytest.approx(adjusted, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["diff", "metric", "n", "accuracy", "keys", "model", "of:group"])
+def test_a_key_may_have_any_name_as_the_answer_has_no_keys(name):
+    log = log_of(4, 600, 3).with_columns(other=pl.col("gold") ^ (pl.int_range(pl.len()) % 9 == 0))
+    both = {"pred": ["pred", "other"]}
+    renamed = log.rename({"part": name})
+    for key, given in ((name, "part"), (each(name, "sex"), each("part", "sex"))):
+        found = renamed.lazy().mcc(**both).gaps(key, metrics=["accuracy", "mcc"]).collect()
+        words = pl.col("lowest", "highest").str.replace(f"{name} = ", "part = ", literal=True)
+        found = found.with_columns(words)
+        if "keys" in found.columns:
+            found = found.with_columns(pl.col("keys").replace(name, "part"))
+        expected = log.mcc(**both).gaps(given, metrics=["accuracy", "mcc"])
+        assert_frame_equal(found, expected)
+    if name in {"diff", "metric", "n", "model"}:
+        with pytest.raises(pl.exceptions.DuplicateError, match=f"key '{name}' has the name of a"):
+            renamed.mcc(**both).gaps("sex", within=name)
+
+
 def test_small_slices_and_slices_without_a_score_are_left_out():
     log = pl.concat(
         [

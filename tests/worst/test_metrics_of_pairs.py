@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from support import LABELS, in_turn, log_of
 
 from polars_mcc import PredictionLog, metric
@@ -49,3 +50,17 @@ def test_a_search_scores_slices_and_rests_as_contrast_does(way, dtype, options, 
         assert row[name] == pytest.approx(known[name], rel=1e-9)
         assert row[f"{name}_rest"] == pytest.approx(known[f"{name}_to"], rel=1e-9)
         assert row["n"] == pytest.approx(known["n"])
+
+
+@in_turn(
+    to=["rest", "total", "best", "each"], options=[{}, {"weight": "w"}, {"sample_weight": "f"}]
+)
+def test_weighted_kappa_of_two_classes_is_kappa_in_all_comparisons(to, options):
+    """Its variance is at the rates of all slices too: small slices with few errors are no proof."""
+    frame = log_in(pl.Boolean(), 400)
+    i = pl.int_range(pl.len())
+    frame = frame.with_columns(part=i % 23, w=i % 3, f=0.1 + i % 7 / 3)
+    log = PredictionLog(frame, **options)
+    asked = ("kappa(quadratic)", "kappa")
+    weighted, plain = (log.contrast("part", to=to, metric=name) for name in asked)
+    assert_frame_equal(weighted.rename(lambda name: name.replace("_quadratic", "")), plain)

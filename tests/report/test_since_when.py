@@ -1,0 +1,170 @@
+"""A report says since when slices are worse: with the numbers of sklearn, and nothing else."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from runner import invoke
+from sklearn.metrics import matthews_corrcoef
+from support import first
+
+START = dt.datetime(2026, 2, 15, 5)
+DAYS, OF_DAY = 40, 120
+
+
+def log_of(fall: float = 0.45, common: tuple[float, float] = (0.25, 0.25)) -> pl.DataFrame:
+    """Three countries. From day 25 on, DE errs more, and label 1 may be more common."""
+    rng = np.random.default_rng(3)
+    day = np.repeat(np.arange(DAYS), OF_DAY)
+    country = rng.choice(["DE", "FR", "IT"], len(day))
+    is_late = day >= 25
+    gold = (rng.random(len(day)) < np.where(is_late, common[1], common[0])).astype(int)
+    errs = np.where(is_late & (country == "DE"), fall, 0.08)
+    pred = np.where(rng.random(len(day)) < errs, 1 - gold, gold)
+    frame = pl.DataFrame({"country": country, "gold": gold, "pred": pred, "number": day})
+    return frame.with_columns(
+        ts=pl.lit(START) + pl.duration(days="number"),
+        device=pl.int_range(pl.len()).hash(1) % 2,
+    )
+
+
+def told(log, *keys, **options) -> tuple[list[str], dict | None]:
+    """The sentences of changes, and the section."""
+    report = json.loads(log.report(*keys, format="json", **options))
+    texts = [one for one in report["verdict"] if one["kind"] in {"changes", "change"}]
+    assert all(one["section"] == "since" for one in texts)
+    sections = [section for section in report["sections"] if section["id"] == "since"]
+    sentences = [one["text"].replace("\u00a0", " ") for one in texts]
+    return sentences, sections[0] if sections else None
+
+
+def mcc(rows: pl.DataFrame) -> float:
+    return matthews_corrcoef(rows["gold"], rows["pred"])
+
+
+def explained(rows: pl.DataFrame, whole: pl.DataFrame) -> float:
+    """The MCC of rows if each gold label were predicted as in all rows of the slice."""
+    gold, pred, weight = [], [], []
+    for label in (0, 1):
+        of_label = whole.filter(gold=label)
+        for other in (0, 1):
+            gold.append(label)
+            pred.append(other)
+            share = of_label.filter(pred=other).height / of_label.height
+            weight.append(rows.filter(gold=label).height * share)
+    return matthews_corrcoef(gold, pred, sample_weight=weight)
+
+
+def test_the_sentence_has_the_scores_of_the_rows():
+    log = log_of()
+    texts, section = told(log.mcc(time="ts"), "country", "device", "ts")
+    of_slices = log.filter(country="DE"), log, log.filter(device=0), log.filter(device=1)
+    names = "country = DE", "all rows", "device = 0", "device = 1"
+    assert texts[0] == f"{len(texts) - 1} of 6 slices became worse on some day."
+    since = {row["slice"]: row["since"] for row in section["rows"]}
+    assert since["country = DE"] == "2026-03-12"
+    assert {*since} == {*names, "country = FR", "country = IT"}, "no slice is of times"
+    assert len(texts) == 5
+    for name, rows in zip(names, of_slices, strict=True):
+        [text] = [text for text in texts if f", {name}:" in text]
+        is_after = pl.col("ts").dt.date() >= dt.date.fromisoformat(since[name])
+        before, after = rows.filter(~is_after), rows.filter(is_after)
+        given = mcc(before) + explained(after, rows) - explained(before, rows)
+        assert text.startswith(
+            f"Since {since[name]}, {name}: MCC {mcc(after):.3f}, {mcc(before):.3f} before; given "
+            f"its labels {given:.3f} (p "
+        )
+    expected = log.mcc(time="ts").changes("country")
+    assert section["query"].endswith(
+        '.changes(each("country", "device", total=True), min_n=30, ci=0.95)'
+    )
+    assert expected["since"][0].date().isoformat() == since["country = DE"]
+
+
+def test_no_change_is_said_and_so_is_a_moved_mix():
+    texts, section = told(log_of(0.08).mcc(time="ts"), "country")
+    assert texts == ["No change: none of 4 slices became worse on some day."]
+    assert {row["verdict"] for row in section["rows"]} == {"no change"}
+    log = log_of(0.08, (0.5, 0.02)).mcc(time="ts")
+    texts, section = told(log)
+    assert texts == [
+        "No change: none of 1 slice became worse on some day.",
+        "MCC moved with the mix of labels, and not given the labels: all rows since 2026-03-12.",
+    ]
+    assert section["rows"][0]["verdict"] == "labels moved"
+    few, _ = told(log_of().mcc(time="ts"), min_n=10**6)
+    assert few == ["No slice has enough rows to say since when it is worse."]
+
+
+def test_a_log_that_cannot_say_it_says_why():
+    log = log_of()
+    labels = log.with_row_index("id").select("id", label="gold").filter(pl.col("id") % 9 > 0)
+    late = log.with_row_index("id").drop("gold")
+    joined = late.mcc(gold="label", outcomes=labels, on="id", time="ts")
+    texts, section = told(joined, "country")
+    assert len(texts) == 1
+    assert texts[0].startswith("Since when slices are worse is not known: labels come later here")
+    assert section["rows"] == []
+    assert section["notes"][0] in texts[0]
+    users = log.mcc(time="ts", cluster=pl.int_range(pl.len()) // 3)
+    [text], _ = told(users, "country")
+    assert "not known: changes does not support cluster" in text
+    named = log.rename({"country": "verdict"}).mcc(time="ts")
+    [text], _ = told(named, "verdict")
+    assert "key 'verdict' has the name of a column of the answer" in text
+
+
+def test_without_a_time_nothing_is_said():
+    assert told(log_of().mcc, "country", "ts") == ([], None)
+
+
+@pytest.mark.parametrize("kind", first(2, ["lazy", "models", "slice", "null time"]))
+def test_logs_of_other_kinds(kind):
+    log, key = log_of(), "country"
+    described = {"time": "ts"}
+    if kind == "lazy":
+        log = log.lazy()
+    elif kind == "models":
+        log = log.with_columns(good=pl.col("pred").shift(1).fill_null(0))
+        described["pred"] = ["pred", "good"]
+    elif kind == "slice":
+        log, key = log.rename({"country": "slice"}), "slice"
+    else:
+        log = log.with_columns(ts=pl.when(pl.col("device") == 0).then("ts"))
+    texts, section = told(log.mcc(**described), key)
+    model = " (pred)" if kind == "models" else ""
+    assert any(text.startswith(f"Since 2026-03-12, {key} = DE{model}: MCC 0.") for text in texts)
+    assert ("Rows without a time are not used." in section["notes"]) == (kind == "null time")
+
+
+def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path):
+    log = log_of().mcc(time="ts")
+    page = log.report("country", "device")
+    specs = json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
+    drawn = [
+        spec for spec in specs if "rect" in [one["mark"]["type"] for one in spec.get("layer", ())]
+    ]
+    titles = [
+        spec["title"]["text"][0]
+        for spec in drawn
+        if "encoding" in spec["layer"][0] and "text" in spec.get("title", {})
+    ]
+    assert titles[0] == "country = DE, since 2026-03-12: worse"
+    assert len(titles) == 4
+    text = log.report("country", format="md")
+    assert "<summary>Since when</summary>" in text
+    assert "  - Since 2026-03-12, country = DE: MCC 0." in text
+    log_of().write_parquet(tmp_path / "log.parquet")
+    out = tmp_path / "report.json"
+    command = ["report", str(tmp_path / "log.parquet"), "--by", "country", "--time", "ts"]
+    done = invoke(*command, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    [of_file] = [
+        one for one in json.loads(out.read_text("utf-8"))["sections"] if one["id"] == "since"
+    ]
+    assert of_file["rows"] == told(log, "country")[1]["rows"]
