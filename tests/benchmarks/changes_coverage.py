@@ -31,7 +31,7 @@ from measuring import parsed, print_head, print_row
 from numpy.typing import NDArray
 
 import polars_mcc  # noqa: F401 - registers the namespace
-from polars_mcc._comparisons.change_point import Rows, Steps
+from polars_mcc._comparisons.change_point import RowsInTime, Steps
 
 Array = NDArray[np.float64]
 LEVELS = {"0.05": 0.05, "0.01": 0.01, "1/365": 1 / 365, "1/365/50": 1 / 365 / 50}
@@ -114,7 +114,7 @@ def steps_of(counts: Array) -> Steps:
     samples, days, k, _ = counts.shape
     flat = counts.reshape(samples, days, k * k)
     sample, day, pair = np.nonzero(flat)
-    rows = Rows(sample, day, sample * k * k + pair, flat[sample, day, pair].astype(float))
+    rows = RowsInTime(sample, day, sample * k * k + pair, flat[sample, day, pair].astype(float))
     gold = np.tile(np.repeat(np.arange(k), k), samples)
     return Steps.of(samples, rows, gold, influence(counts.sum(1)).ravel())
 
