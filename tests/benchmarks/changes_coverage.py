@@ -85,6 +85,7 @@ def mixes(days: int, rows: int) -> dict[str, Setting]:
         "50:50": Setting(two(), rows * of_two(even)),
         "95:5": Setting(two(), rows * of_two(rare)),
         "95:5, few errors": Setting(two(0.95, 0.005), rows * of_two(rare)),
+        "90:10, few predictions": Setting(two(0.05, 0.005), rows * of_two(2 * rare)),
         "95:5, few rows on weekends": Setting(two(), busy * of_two(rare)),
         "5 % positives, 30 % on weekends": Setting(two(), rows * weekly),
         "positives rise from 5 to 30 %": Setting(two(), rows * of_two(rising)),
