@@ -22,9 +22,9 @@ GUIDE = ROOT / "examples" / "guide"
 PAGES = [README, *sorted((ROOT / "examples").glob("*.md")), *sorted(GUIDE.glob("*.md"))]
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-KINDS = {"python", "py", "console", "bash", "sh", "sql", "text"}
-"""Blocks of python, console and bash are run here. py, sh and sql have tests of their own, and text
-is not run."""
+KINDS = {"python", "py", "console", "bash", "sh", "sql", "text", "yaml"}
+"""Blocks of python, console and bash are run here. py, sh, sql and yaml have tests of their own.
+Text is not run."""
 
 
 def blocks(language: str, page: Path = README) -> list[str]:

@@ -24,6 +24,7 @@ SLOW = {
         "README.md",
         "command_line.md",
         "compare_two_models.md",
+        "every_night.md",
         "find_failing_slices.md",
         "gate_a_release.md",
     ),

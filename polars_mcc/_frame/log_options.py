@@ -46,6 +46,9 @@ def _with_options_of(
 class Described(Generic[FrameT]):
     """A frame and the roles of its columns: the input of every verb."""
 
+    has_min_age = False
+    """Whether the rows of the frame are of some age, which they keep in another frame."""
+
     def __init__(
         self,
         frame: FrameT | OtherFrame,
@@ -180,6 +183,7 @@ class Described(Generic[FrameT]):
         joined, self._given = with_late_labels(frame, given)
         self.frame: FrameT | OtherFrame = joined
         self.roles = roles_of(joined, self._given)
+        self.has_min_age = min_age is not None
 
     @classmethod
     def by_default(cls, frame: Frame) -> Self:
@@ -193,11 +197,6 @@ class Described(Generic[FrameT]):
         """The columns and options, resolved against the schema. Verbs use it."""
         return roles_of(self.frame, self._given)
 
-    @property
-    def has_min_age(self) -> bool:
-        """Whether only rows of some age are scored."""
-        return self._given.min_age is not None
-
     @_with_options_of(__init__)
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""
@@ -209,7 +208,9 @@ class Described(Generic[FrameT]):
 
     def with_frame(self, frame: FrameT | OtherFrame, **columns: Any) -> Self:  # noqa: ANN401 - as they take
         """Describe another frame in the same way, except for these columns."""
-        return type(self)(frame, **{**self._given._asdict(), **columns})
+        log = type(self)(frame, **{**self._given._asdict(), **columns})
+        log.has_min_age |= self.has_min_age
+        return log
 
     def in_kind(self, answer: pl.LazyFrame) -> FrameT:
         """The answer as a LazyFrame if the log is lazy, else collected."""

@@ -24,6 +24,7 @@ from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.labels import from_text, is_text
 from polars_mcc._frame.late_labels import as_length, earlier
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
@@ -84,7 +85,8 @@ def changes(
         lookback: Only look at the last periods, such as "90d" before the end of the newest.
         known: Changes that somebody has seen: rows of an earlier answer, with the keys and `since`.
             Of these slices, only rows from `since` on are looked at, so that they are not found
-            again. Rows whose `verdict` is neither "worse" nor "better" are left out.
+            again. Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read
+            in the dtype of the log: read a CSV file with `infer_schema=False`.
         min_n: The least number of rows before and after. With weights, the least sum.
         max_changes: The largest number of changes of a slice. If a change is sure, the rows before
             it and the rows after it are looked at in the same way.
@@ -126,7 +128,8 @@ def changes(
             is no length of time; both `ci` and `false_alarms` are given, or a correction that does
             not fit; labels come later, and the log has no `min_age`: the last days would only have
             labels that came quickly; the log has clusters, sample weights or `nulls="reweight"`;
-            the metric has no interval, or is of scores.
+            the metric has no interval, or is of scores; a text in `known` is no value of its column
+            in the log.
         polars.exceptions.ColumnNotFoundError: `known` lacks a key or `since`.
 
     The errors of `by` are raised too.
@@ -224,12 +227,13 @@ def _check_log(log: Described[Any]) -> None:
         msg = said("changes needs the time of a prediction: a column of the log, as in ", needed)
         raise ValueError(msg)
     if roles.waiting and not log.has_min_age:
-        msg = said(
-            "labels come later here, and the last days only have those that came quickly: say how "
-            "old a row must be to be looked at, as in ",
-            option("min_age", "30d"),
+        way_out = said(
+            "say how old a row must be to be looked at, as in ", option("min_age", "30d")
         )
-        raise ValueError(msg)
+        if not isinstance(roles.source, Frame):
+            way_out = said("join them with the engine, filter the old rows, and leave outcomes out")
+        why = "labels come later here, and the last days only have those that came quickly: "
+        raise ValueError(said(why, way_out))
     reason = "it assumes independent rows of equal weight"
     roles.check_without("changes", reason, "cluster", "sample_weight", "reweight")
 
@@ -308,7 +312,7 @@ def _in_time(
     return cells.filter(since.is_null() | last[_SEEN].is_null() | (cells[SINCE] >= last[_SEEN]))
 
 
-def _seen(log: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: Any) -> pl.DataFrame:  # noqa: ANN401 - Date or Datetime
+def _seen(log: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: pl.DataType) -> pl.DataFrame:
     """The newest known change of each slice: its keys as text, and its time."""
     rows = known.lazy().collect()
     for name in (*log.names.values(), SINCE):
@@ -317,9 +321,21 @@ def _seen(log: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: Any) -> pl.
             raise pl.exceptions.ColumnNotFoundError(msg)
     if VERDICT in rows.columns:
         rows = rows.filter(pl.col(VERDICT).cast(pl.String).is_in(CHANGED))
-    time = pl.col(SINCE)
-    if rows.schema[SINCE] == pl.String:
-        time = time.str.strptime(dtype)
-    keys = [pl.col(name).cast(pl.String) for name in log.names.values()]
-    seen = rows.select(*keys, time.cast(dtype).alias(_SEEN))
+    text = pl.String()
+    keys = [
+        _typed(rows[name], log.key_dtypes.get(name, text)).cast(text) for name in log.names.values()
+    ]
+    seen = pl.DataFrame([*keys, _typed(rows[SINCE], dtype).alias(_SEEN)])
     return seen.group_by(*log.names.values()).agg(pl.col(_SEEN).max()) if keys else seen
+
+
+def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """A column of known changes in the dtype of the log, or a ValueError. A CSV file has text."""
+    if known.dtype != pl.String or is_text(dtype):
+        return known.cast(pl.String if is_text(dtype) else dtype)
+    values = [None if text is None else from_text(text, dtype) for text in known]
+    for text, value in zip(known, values, strict=True):
+        if text is not None and value is None:
+            msg = f"known has {text!r} in column '{known.name}', which is no {dtype}"
+            raise ValueError(msg)
+    return pl.Series(known.name, values, dtype)
