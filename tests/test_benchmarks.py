@@ -18,6 +18,7 @@ import pages
 import polars as pl
 import pytest
 from benchmarks import (
+    changes_coverage,
     collapsed_slices,
     few_differences,
     figures,
@@ -227,6 +228,26 @@ def test_gaps_print_tables(monkeypatch, capsys):
     assert_prints(capsys.readouterr().out, "gaps_coverage", "gaps_of_equal")
 
 
+def test_changes_print_tables(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["changes_coverage.py", "--samples", "20", "--short"])
+    monkeypatch.setattr(changes_coverage, "SLICES", 5)
+    changes_coverage.main()
+    names = [name for name in figures.tables(pages.ROOT) if name.startswith("changes_")]
+    assert len(names) == 6
+    assert_prints(capsys.readouterr().out, *names)
+
+
+@pytest.mark.parametrize("name", ["50:50", "five classes"])
+def test_weighted_samples_of_changes_tell_what_samples_tell(name):
+    setting = changes_coverage.mixes(14, 60)[name]
+    rng = np.random.default_rng(3)
+    found = changes_coverage.times_too_often(setting, 4000, rng)
+    plain = changes_coverage.largest(changes_coverage.drawn(setting, 20_000, rng)).p
+    for times, level in zip(found[:2], (0.05, 0.01), strict=True):
+        share = (plain < level).mean()
+        assert abs(times * level - share) < 4 * (share / len(plain)) ** 0.5 + 0.1 * share
+
+
 def test_reweighted_labels_cover_and_labelled_rows_alone_do_not():
     comes = np.array([0.3, 1.0])
     covers = partial_labels.coverage(partial_labels.FRAUD, comes, 3000, 1000)
@@ -278,8 +299,8 @@ def test_what_inference_costs():
     done = run("waiting", "--rounds", "1")
     assert_prints(done, "waiting")
     assert "| `by` | 1.0 | " in done
-    calls = waiting.wide(rows=2_000)
-    assert measuring.in_turns(calls, 1).keys() == calls.keys()
+    for calls in (waiting.wide(rows=2_000), waiting.days(slices=3)):
+        assert measuring.in_turns(calls, 1).keys() == calls.keys()
 
 
 def test_the_quick_part_of_all_speeds(tmp_path, monkeypatch, capsys):

@@ -10,7 +10,8 @@ labels are:
 
 n_i of the N_i rows are before, and s_i² is the variance of φ_ij. The third moment is known too.
 With few errors U is skewed, so U / √Var U becomes normal by the cube root of a gamma distribution
-with this skewness (Wilson and Hilferty 1931).
+with this skewness (Wilson and Hilferty 1931). Labels that are skewed away from a change are left
+out of it: they do not shorten the tail of the others.
 
 The largest of all splits has the p-value of a *maximally selected statistic*. It is at most the
 probability that the first split is as large, plus the probabilities that a split is and the one
@@ -61,8 +62,10 @@ class SplitMoments(NamedTuple):
     moved: Floats
     """U: how far the rows before move the score more than all rows do."""
     variance: Floats
-    third: Floats
-    """The third central moment of U."""
+    to_right: Floats
+    """The third central moments of U of the gold labels that are skewed to the right, added up."""
+    to_left: Floats
+    """Of those that are skewed to the left: at most 0."""
     beside: Floats
     """The covariance with U of the step before; 0 at the first step."""
 
@@ -138,12 +141,14 @@ class Steps:
         # A stratum without rows in a step adds what it added before.
         squares, cubes = squares[stratum], cubes[stratum]
         alone = Own(*map(of_steps, (t, u, t * squares)))
-        added = map(of_steps, (in_time.steps(drawn) * squares, in_time.steps(skewed) * cubes))
+        third = skewed * cubes
+        parts = drawn * squares, np.fmax(third, 0.0), np.fmin(third, 0.0)
+        added = (of_steps(in_time.steps(part)) for part in parts)
         of_slice = Segments.of(steps // span, number)
         totals = (of_slice.cumulated(sums) for sums in (alone.n, alone.moved, *added))
-        n_before, moved, variance, third = totals
+        n_before, moved, variance, to_right, to_left = totals
         beside = variance - of_steps(apart * squares)
-        moments = SplitMoments(n_before, moved, variance, third, beside)
+        moments = SplitMoments(n_before, moved, variance, to_right, to_left, beside)
         return cls(of_slice, steps % span, moments, alone)
 
     def split(
@@ -153,14 +158,16 @@ class Steps:
 
         `dispersion` is how many times as much each slice varies as independent rows would.
         """
-        n, moved, variance, third, beside = self.moments
+        n, moved, variance, to_right, to_left, beside = self.moments
         of_slice = self.of_slice
         rows = of_slice.spread(of_slice.sum(self.own.n))
-        is_split = (n >= min_n) & (rows - n >= min_n) & (variance > NOTHING * n)
+        # A label that varies may have no rows on one side: what is left is an error of rounding.
+        nothing = np.fmax(NOTHING * n, _PRECISION * of_slice.spread(of_slice.max(variance)))
+        is_split = (n >= min_n) & (rows - n >= min_n) & (variance > nothing)
         with np.errstate(all="ignore"):
-            errors, skewness = moved / np.sqrt(variance), third / variance**1.5
-            ways = [way for way, asked in ((1, falls), (-1, rises)) if asked]
-            each = np.stack([normal_errors(way * errors, way * skewness) for way in ways])
+            errors, cubed = moved / np.sqrt(variance), variance**1.5
+            ways = [(errors, to_right / cubed)] * falls + [(-errors, -to_left / cubed)] * rises
+            each = np.stack([normal_errors(*way) for way in ways])
             largest = np.where(is_split, np.fmax.reduce(each), math.nan)
             best = of_slice.max(largest)
             errors = best / np.sqrt(dispersion)

@@ -121,8 +121,8 @@ def changes(
         the correlations of neighbours. The guide has the measured error rates.
 
         If the true rates wander from day to day, that is a change too, and it is found.
-        `dispersion` makes such alarms rarer, but does not bring them to the level; longer periods
-        help.
+        `dispersion` makes such alarms rarer, but does not bring them to the level; nor do longer
+        periods.
 
     Raises:
         ValueError: The log has no `time`; a key is a window; `every`, `lookback` or `false_alarms`

@@ -1,10 +1,11 @@
 """What a person waits for: each question about a small log, as a multiple of `by`, in one process.
 
-    python tests/benchmarks/waiting.py [--wide] [--rounds 6]
+    python tests/benchmarks/waiting.py [--wide] [--days] [--rounds 6]
 
 The log is data/digits.parquet, in memory: 1,797 rows, where a user waits for the machinery, not for
-the rows. With --wide, the log has a million rows, 2,000 slices and 20 classes. Calls take turns;
-the least time of each counts.
+the rows. With --wide, the log has a million rows, 2,000 slices and 20 classes. With --days, it is
+counts of 365 days, 1,000 slices and 10 classes, 40 rows a day; `by` is of the slice and the day.
+Calls take turns; the least time of each counts.
 """
 
 from __future__ import annotations
@@ -73,12 +74,32 @@ def wide(rows: int = 1_000_000) -> Mapping[str, Callable[[], object]]:
     }
 
 
+def days(slices: int = 1_000) -> Mapping[str, Callable[[], object]]:
+    """Counts of a year, of many slices."""
+    rng, per_day = np.random.default_rng(0), 40
+    rows = slices * 365 * per_day
+    cell = np.arange(rows, dtype=np.int32) // per_day
+    gold = rng.integers(0, 10, rows, np.int8)
+    pred = np.where(rng.random(rows) < 0.8, gold, rng.integers(0, 10, rows, np.int8))
+    day = pl.Series(cell % 365).cast(pl.Date)
+    frame = pl.DataFrame({"slice": cell // 365, "day": day, "gold": gold, "pred": pred})
+    log = frame.mcc.counts("slice", "day").mcc(weight="n", time="day")
+    return {
+        "`by`": lambda: log.by("slice", "day"),
+        "`by`, the slice alone": lambda: log.by("slice"),
+        "`by`, the slice alone, with intervals": lambda: log.by("slice", ci=0.95),
+        "`changes`": lambda: log.changes("slice"),
+        "`changes`, `max_changes=1`": lambda: log.changes("slice", max_changes=1),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--days", action="store_true")
     parser.add_argument("--rounds", type=int, default=6)
     options = parsed(parser, rounds=4)
-    calls = wide() if options.wide else small()
+    calls = wide() if options.wide else days() if options.days else small()
     if options.short:
         calls = {name: call for name, call in calls.items() if name not in SLOW}
     least = {name: min(seconds) for name, seconds in in_turns(calls, options.rounds).items()}

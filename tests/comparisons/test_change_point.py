@@ -34,7 +34,7 @@ def by_loops(log: list[tuple[int, int]], gold: np.ndarray) -> list[dict[str, flo
     """U of each split, and its moments, from the rows one by one."""
     found = []
     for day in sorted({day for day, _ in log})[:-1]:
-        moved = variance = third = 0.0
+        moved = variance = to_right = to_left = 0.0
         for label in set(gold.tolist()):
             own = [(d, PHI[pair]) for d, pair in log if gold[pair] == label]
             if not own:
@@ -47,9 +47,11 @@ def by_loops(log: list[tuple[int, int]], gold: np.ndarray) -> list[dict[str, flo
             variance += m * left / (n - 1) * np.var(every) if n > 1 else 0
             if n > 2:
                 skew = m * left * (left - m) / (n - 1) / (n - 2)
-                third += skew * np.mean((np.array(every) - mean) ** 3)
+                third = skew * np.mean((np.array(every) - mean) ** 3)
+                to_right, to_left = to_right + max(third, 0), to_left + min(third, 0)
         n_before = sum(d <= day for d, _ in log)
-        found.append({"n": n_before, "moved": moved, "variance": variance, "third": third})
+        moments = {"variance": variance, "to_right": to_right, "to_left": to_left}
+        found.append({"n": n_before, "moved": moved, **moments})
     return found
 
 
@@ -79,7 +81,9 @@ def test_the_moments_are_those_of_all_draws():
     central = np.array(sums) - np.mean(sums)
     steps = steps_of([log])
     assert steps.moments.variance[0] == pytest.approx(np.mean(central**2), rel=1e-8)
-    assert steps.moments.third[0] == pytest.approx(np.mean(central**3), rel=1e-7)
+    assert (steps.moments.to_right + steps.moments.to_left)[0] == pytest.approx(
+        np.mean(central**3), rel=1e-7
+    )
 
 
 def test_neighbours_are_as_correlated_as_said():
@@ -111,10 +115,11 @@ def test_the_largest_split_is_found_in_both_directions():
                 if not 40 <= expected["n"] <= len(log) - 40:
                     continue
                 errors = expected["moved"] / math.sqrt(expected["variance"])
-                skew = expected["third"] / expected["variance"] ** 1.5
                 for way in [1] * falls + [-1] * rises:
-                    root = np.cbrt(max(1 + way * skew * way * errors / 2, 0))
-                    value = 6 / (way * skew) * (root - 1) + way * skew / 6
+                    third = way * expected["to_right" if way > 0 else "to_left"]
+                    skew = third / expected["variance"] ** 1.5
+                    root = np.cbrt(max(1 + skew * way * errors / 2, 0))
+                    value = 6 / skew * (root - 1) + skew / 6 if skew else way * errors
                     if value > best:
                         best, since, risen = value, days[place + 1], way < 0
             assert split.errors[i] == pytest.approx(best, rel=1e-6)

@@ -78,9 +78,9 @@ def by_loops(rows: pl.DataFrame, metric: str, min_n: int, dispersion: float) -> 
         drawn = n * (of_gold - n) / (of_gold - 1)
         variance = (drawn * (rates * above**2).sum(1)).sum()
         skewed = drawn * (of_gold - 2 * n) / (of_gold - 2)
-        third = (skewed * (rates * above**3).sum(1)).sum() / variance**1.5
+        third = np.fmax(skewed * (rates * above**3).sum(1), 0).sum() / variance**1.5
         errors = moved / math.sqrt(variance)
-        normal = 6 / third * (np.cbrt(1 + third * errors / 2) - 1) + third / 6
+        normal = 6 / third * (np.cbrt(1 + third * errors / 2) - 1) + third / 6 if third else errors
         splits.append({"n": n, "variance": variance, "errors": normal})
     allowed = [k for k, s in enumerate(splits) if min_n <= s["n"].sum() <= len(codes) - min_n]
     best = max(allowed, key=lambda k: splits[k]["errors"])
