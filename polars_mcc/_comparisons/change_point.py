@@ -171,14 +171,11 @@ class Steps:
             largest = np.where(is_split, np.fmax.reduce(each), math.nan)
             best = of_slice.max(largest)
             errors = best / np.sqrt(dispersion)
-            # The correlation of each split with the one before it, where both are splits.
-            after = (
-                is_split
-                & np.append(False, is_split[:-1])
-                & (np.diff(of_slice.of_row, prepend=-1) == 0)
-            )
-            r = beside / np.sqrt(variance * np.append(0.0, variance[:-1]))
-            apart = np.where(after, np.sqrt((1 - r) / (1 + r)), 0.0)
+            # The correlation of each split with the one before it; of two runs of splits, 0.
+            follows = np.append(False, is_split[:-1]) & (np.diff(of_slice.of_row, prepend=-1) == 0)
+            r = np.where(follows, beside / np.sqrt(variance * np.append(0.0, variance[:-1])), 0.0)
+            is_first = of_slice.cumulated(is_split.astype(np.float64)) == 1
+            apart = np.where(is_split & ~is_first, np.sqrt((1 - r) / (1 + r)), 0.0)
             looked = Looked(of_slice, np.nan_to_num(apart), len(ways))
             p_value, critical = looked.p_value(errors), looked.critical(level)
         at, found = _first_of_largest(of_slice, largest), ~np.isnan(best)

@@ -126,6 +126,32 @@ def test_the_largest_split_is_found_in_both_directions():
             assert (split.since[i], split.is_rise[i]) == (since, risen)
 
 
+def test_two_runs_of_splits_have_the_p_value_of_both():
+    """One label ends where the other begins: there, nothing can be said; the runs share nothing."""
+    rng = np.random.default_rng(7)
+    early_days, late_days = rng.integers(0, 9, 200).tolist(), rng.integers(9, 18, 200).tolist()
+    early = [(day, int(rng.random() < (0.7 if day > 4 else 0.3))) for day in early_days]
+    late = [(day, int(rng.choice([3, 4]))) for day in late_days]
+    one, other, both = (
+        steps_of([log]).split(1, 0.05, np.ones(1), falls=True, rises=False)
+        for log in (early, late, early + late)
+    )
+    assert one.errors[0] > max(other.errors[0], 3)
+    h = both.errors[0]
+    assert h == pytest.approx(one.errors[0], rel=1e-6)
+    rest = bound_of(early, h) + bound_of(late, h) - stats.norm.sf(h)
+    assert both.p_value[0] == pytest.approx(rest + stats.norm.sf(h) * stats.norm.cdf(h), rel=1e-6)
+
+
+def bound_of(log: list[tuple[int, int]], h: float) -> float:
+    """Worsley's bound of one log, at so many errors."""
+    moments, total = steps_of([log]).moments, stats.norm.sf(h)
+    for place in range(1, len(moments.n) - 1):
+        r = moments.beside[place] / math.sqrt(moments.variance[place] * moments.variance[place - 1])
+        total += 2 * special.owens_t(h, math.sqrt((1 - r) / (1 + r)))
+    return total
+
+
 def test_a_slice_without_a_split_has_none():
     few = [(0, 0), (0, 3), (1, 1)]
     one_day = [(4, pair) for pair in (0, 1, 2, 3, 4) * 20]
