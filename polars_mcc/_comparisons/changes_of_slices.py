@@ -57,12 +57,7 @@ def changes(
     """
     [metric] = asked.metrics
     turn = -1 if metric.less_is_better else 1
-    untimed = pl.when(pl.col(SINCE).is_null() & is_scored(log)).then("n").otherwise(0)
-    not_used = {"n_untimed": log.numbers.total(untimed), **unscored_sums(log)}
-    facts = {name: log.numbers.as_count(number) for name, number in not_used.items()}
-    slices = log.per_slice(every.lazy()) if log.slice else pl.LazyFrame({_SIDE: [None]})
-    slices = log.beside(slices, log.per_slice(counts.lazy(), **facts))
-    slices = slices.with_columns(pl.col(*facts).fill_null(0)).select(*log.slice, *facts)
+    slices = _with_facts(log, counts, every)
     counts = counts.filter(pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0))
     periods = counts[SINCE].unique().sort()
     number = pl.col(SINCE).rank("dense").cast(pl.Int64) - 1
@@ -86,6 +81,16 @@ def changes(
     judged = in_time.with_columns(verdict=_verdict(wanted))
     both = log.beside(slices, judged.lazy())
     return both.with_columns(pl.col("verdict").fill_null(pl.lit("not judged", VERDICTS))).collect()
+
+
+def _with_facts(log: SlicedLog, counts: pl.DataFrame, every: pl.DataFrame) -> pl.LazyFrame:
+    """All slices, each with how many of its rows have no time, and are not scored."""
+    untimed = pl.when(pl.col(SINCE).is_null() & is_scored(log)).then("n").otherwise(0)
+    not_used = {"n_untimed": log.numbers.total(untimed), **unscored_sums(log)}
+    facts = {name: log.numbers.as_count(number) for name, number in not_used.items()}
+    slices = log.per_slice(every.lazy()) if log.slice else pl.LazyFrame({_SIDE: [None]})
+    slices = log.beside(slices, log.per_slice(counts.lazy(), **facts))
+    return slices.select(*log.slice, pl.col(*facts).fill_null(0))
 
 
 def _with_moved_labels(found: pl.DataFrame, plain: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
