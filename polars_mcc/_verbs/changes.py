@@ -22,7 +22,7 @@ from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
-from polars_mcc._frame.columns import IntoColumn
+from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.labels import from_text, is_text
 from polars_mcc._frame.late_labels import as_length, earlier
@@ -223,14 +223,12 @@ def changes(
         return options_of_differences.answer_of(of_slices, slices, names)
 
     slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_future)
-    answer = of_slices.answer(slices)
+    answer = of_slices.answer(slices, SINCE)
     if of_slices.sets is not None:
         answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
     # The surest slice comes first, with its changes in the order of time.
-    keys_of_answer = [pl.col(name) for name in of_slices.names.values()]
-    surest = pl.col("p_value").min().over(keys_of_answer or pl.lit(0))
-    order = [surest, *keys_of_answer, pl.col(SINCE)]
-    return log.in_kind(answer.sort(order, nulls_last=[True, *[False] * (len(order) - 1)]))
+    surest = pl.col("p_value").min().over([*map(as_expr, of_slices.names.values())] or pl.lit(0))
+    return log.in_kind(answer.sort(surest, nulls_last=True, maintain_order=True))
 
 
 def _check_log(log: Described[Any]) -> None:
