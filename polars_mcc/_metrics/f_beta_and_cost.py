@@ -28,6 +28,7 @@ from polars_mcc._metrics.metric_type import (
     Terms,
     Value,
     has_rows,
+    mean,
 )
 from polars_mcc._metrics.one_vs_rest import Col
 
@@ -89,13 +90,19 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
 
     values: dict[Average, Value] = {
         "positive": of_positive,
-        "macro": lambda terms: terms["mean"],
-        "weighted": lambda terms: terms["mean"],
+        "macro": mean,
+        "weighted": mean,
         "micro": lambda terms: terms.ratio(*of(terms.c, terms.t, terms.p)),
     }
-    sums: dict[Average, Sum] = {
-        "macro": lambda col: of_class(col).mean(),
-        "weighted": lambda col: (of_class(col) * col("support")).sum() / col("support").sum(),
+    sums: dict[Average, dict[str, Sum]] = {
+        "macro": {
+            "total": lambda col: of_class(col).sum(),
+            "weight": lambda col: of_class(col).count(),
+        },
+        "weighted": {
+            "total": lambda col: (of_class(col) * col("support")).sum(),
+            "weight": lambda col: col("support").sum(),
+        },
     }
     formula = f"{1 + squared:g}c / ({squared:g}t + p)"
     return Metric(
@@ -105,7 +112,7 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
         RIJSBERGEN,
         RATIO,
         "tp + fp + fn = 0" if average == "positive" else "",
-        classes={"mean": sums[average]} if average in sums else {},
+        classes=sums.get(average, {}),
         is_of_positive=average == "positive",
         has_gold=has_rows("tp", "fp") if average == "positive" else None,
         classes_needed="all gold" if average == "macro" else "any",

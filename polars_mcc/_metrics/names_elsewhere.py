@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NAMES: Mapping[str, str] = {
-    "'accuracy'": "acc overall_accuracy",
+    "'accuracy'": "acc overall_accuracy overall_acc accuracy_score",
     "'exact_match'": "subset_accuracy exact_match_ratio emr multilabel_accuracy",
     "'error_rate'": (
         "error errors err misclassification misclassification_rate classification_error"
@@ -27,6 +27,10 @@ _NAMES: Mapping[str, str] = {
     "'lr_neg'": "nlr lr_minus negative_likelihood_ratio",
     "'dor'": "or odds_ratio diagnostic_odds_ratio",
     "'f1'": "f f_measure f_score f_meas fscore dice dsc sorensen_dice",
+    "'f1_macro', or 'f1' of the positive class": "f1_score",
+    "'precision_macro', or 'precision' of the positive class": "precision_score",
+    "'recall_macro', or 'recall' of the positive class": "recall_score",
+    "'specificity_macro', or 'specificity' of the positive class": "specificity_score",
     "'f1_macro'": "macro_f1",
     "'f1_micro'": "micro_f1",
     "'f1_weighted'": "weighted_f1",
@@ -36,28 +40,30 @@ _NAMES: Mapping[str, str] = {
         "tanimoto"
     ),
     "'jaccard_macro'": "miou mean_iou",
-    "'fowlkes_mallows'": "fm fmi fm_index fowlkes_mallows_index g_measure",
-    "'g_mean'": "gmean geometric_mean",
+    "'fowlkes_mallows'": "fm g fmi fm_index fowlkes_mallows_index g_measure",
+    "'g_mean'": "gm gmean geometric_mean geometric_mean_score",
     "'informedness'": (
-        "youden youden_j youdens_j youden_index j_index bookmaker_informedness "
+        "youden youden_j youdens_j youden_index bm bookmaker_informedness "
         "peirce_skill true_skill_statistic tss"
     ),
-    "'markedness'": "delta_p",
+    "'informedness', or of several classes 'informedness_macro'": "j_index",
+    "'markedness', or of several classes each against the rest 'markedness_macro'": "delta_p mk",
     "'prevalence'": "base_rate",
     "'selection_rate'": "positive_rate acceptance_rate predicted_positive_rate",
-    "'mcc'": "matthews matthews_corrcoef r_k",
+    "'mcc'": "matthews matthews_corrcoef r_k overall_mcc",
     "'phi'": "phi_coefficient",
     "'kappa'": "kap cohen cohen_kappa cohens_kappa heidke_skill hss",
-    "'roc_auc'": "auc auroc auc_roc aucroc roc c_index c_statistic",
+    "'roc_auc'": "auc auroc auc_roc aucroc roc roc_auc_score c_index c_statistic",
     "'roc_auc' in a log with a score per class, where it is the mean over classes": (
-        "roc_auc_ovr auc_ovr multiclass_auc roc_auc_ovr_macro roc_auc_macro"
+        "roc_auc_ovr auc_ovr multiclass_auc roc_auc_ovr_macro roc_auc_macro aunu roc_aunu"
     ),
-    "'roc_auc_weighted'": "roc_auc_ovr_weighted",
+    "'roc_auc_weighted'": "roc_auc_ovr_weighted aunp roc_aunp",
     "'roc_auc_ovo'": "roc_auc_ovo_macro auc_ovo hand_till",
     "'top_k(3)', with any number in place of 3": "top_k top_k_accuracy top3 top_3 top5 top_5",
     "'cost(fn=10, fp=1)', with your own costs": "cost costs classification_cost",
     "'kappa(quadratic)'": "qwk quadratic_kappa weighted_kappa quadratic_weighted_kappa",
-    "'average_precision'": "ap auprc pr_auc prauc auc_pr",
+    "'average_precision'": "average_precision_score ap auprc pr_auc prauc auc_pr",
+    "'brier'": "brier_score_loss brier_class",
     "'log_loss'": "logloss mn_log_loss cross_entropy binary_cross_entropy nll",
     "'ece', with 10 bins of equal size, or 'ece(15, uniform)', with 15 of equal width": (
         "expected_calibration_error"

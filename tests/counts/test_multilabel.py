@@ -18,6 +18,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from support import LABELS, NAMES, ask
 
 import polars_mcc
+import polars_mcc.metric
 from polars_mcc import each, sets
 
 FAMILY = polars_mcc.metrics()
@@ -227,6 +228,17 @@ def test_metrics_of_sets_cost_nothing_where_nobody_asks():
     assert "sets:" not in log.mcc.by("key", metrics=others).explain()
     assert "sets:" not in log.mcc.by("key").explain()
     assert "sets:" in log.mcc.by("key", metrics="f1_samples").explain()
+
+
+@pytest.mark.parametrize("zero", [0.0, 1.0, None])
+@pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
+def test_f_beta_without_gold_labels_or_any_is_that_of_f1(average, zero):
+    asked = {"metrics": [polars_mcc.metric.f_beta(1, average).alias("f_beta"), f"f1_{average}"]}
+    for pred in ([[0], []], [[], []]):
+        log = log_of([("x", [], row) for row in pred] + [("y", [1], [1])])
+        for frame in (log, log.filter(key="x")):
+            found = frame.mcc(zero_division=zero).by("key", **asked)
+            assert found["f_beta"].to_list() == found[f"f1_{average}"].to_list()
 
 
 @given(rows=rows)
