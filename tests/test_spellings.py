@@ -170,7 +170,7 @@ SHELL = {
     "compare": "--pred pred --pred p2",
     "contrast": "--by day",
     "gaps": "--by day",
-    "changes": "--by day --time date",
+    "changes": "--by day --time date::DATE",
     "drift": "--before 'day = 0' --after 'day = 1'",
     "calibration": "--score score --positive Yes",
     "curve": "--score score --positive Yes",
@@ -325,7 +325,7 @@ def test_labels_that_were_counted_are_not_read_again(monkeypatch):
     log = pl.DataFrame({"gold": ["a", "b", "b"] * 5000, "pred": ["a", "a", "b"] * 5000})
     for verb, (keys, options) in {**PLAIN, **DEFERRED}.items():
         if "score" not in options and "positive" not in options and verb not in {"worst", "drift"}:
-            renamed = log.with_columns(day=1, p2="gold")
+            renamed = log.with_columns(day=1, p2="gold", date=dt.date(2026, 3, 1))
             asked(renamed, verb, keys, options)
             if verb in DEFERRED:
                 asked(renamed.lazy(), verb, keys, options).lazy().collect()

@@ -252,6 +252,7 @@ def test_lazy_in_lazy_out(verb):
     pytest.importorskip("altair")
     preds = "two" if verb in {"compare", "worst"} else ["one", "two"]
     said = {"gold": "label", "pred": preds, "score": "sure", "positive": "a"}
+    said |= {"time": pl.date(2026, 3, 1 + pl.col("n"))} if verb == "changes" else {}
     ask = lambda frame: getattr(PredictionLog(frame, **said), verb)("country", **ASKED[verb])  # noqa: E731
     if verb == "score":
         ask = lambda frame: PredictionLog(frame, **said).score()  # noqa: E731
