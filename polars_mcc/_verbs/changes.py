@@ -198,11 +198,11 @@ def changes(
     }
     plain = (*_TESTS, UNTIMED, *unscored_columns(waiting=log.roles.waiting))
     names = {SINCE: SINCE, **of_sides, **{name: name for name in plain}}
-    period, name = _period(log, every)
+    period, name, uncut = _period(log, every)
     taken = [column for column in names.values() if column != name]
     asked = IntervalOptions(ci, metrics=[chosen], is_compared=True)
     sliced, asked = options_of_differences.cut_log(log, [*keys, period], asked, taken)
-    of_slices, counted = _apart(sliced, name)
+    of_slices, counted = _apart(sliced, name, uncut)
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons import changes_of_slices as found  # noqa: PLC0415 - NumPy, for it alone
@@ -250,33 +250,36 @@ def _check_log(log: Described[Any]) -> None:
     roles.check_without("changes", reason, "cluster", "sample_weight", "reweight")
 
 
-def _period(log: Described[Any], every: str | None) -> tuple[IntoColumn, str]:
-    """The period of a row as a key, and its name. A column of days stays as it is."""
+def _period(log: Described[Any], every: str | None) -> tuple[IntoColumn, str, str | None]:
+    """The period of a row as a key, its name, and how its counts are still to be cut.
+
+    A column of days stays as it is. Another engine counts the times; those in memory are cut later.
+    """
     time = log.roles.time
     assert time is not None  # noqa: S101 - for the type checker
-    is_frame = isinstance(log.roles.source, Frame)
     if every is not None:
         check_days(time, "time", every)
-        if not is_frame and not (every == "1d" and time.dtype == pl.Date):
-            msg = said(
-                f"another engine does not cut time '{time.name}' into periods: add a column of "
-                "days with the engine, and pass ",
-                option("every", value=None),
-            )
-            raise ValueError(msg)
-    if not is_frame:
-        return time.given[0], time.name
-    period = time.expr
-    if every is not None and not (every == "1d" and time.dtype == pl.Date):
-        period = period.dt.truncate(every)
-    return period.alias(SINCE), SINCE
+    uncut = None if every == "1d" and time.dtype == pl.Date else every
+    if isinstance(log.roles.source, Frame):
+        period = time.expr if uncut is None else time.expr.dt.truncate(uncut)
+        return period.alias(SINCE), SINCE, None
+    if uncut is not None and log.roles.is_lazy:
+        msg = said(
+            f"another engine does not cut time '{time.name}' into periods: add a column of days "
+            "with the engine, and pass ",
+            option("every", value=None),
+        )
+        raise ValueError(msg)
+    return time.given[0], time.name, uncut
 
 
-def _apart(sliced: SlicedLog, name: str) -> tuple[SlicedLog, pl.LazyFrame]:
+def _apart(sliced: SlicedLog, name: str, uncut: str | None) -> tuple[SlicedLog, pl.LazyFrame]:
     """The slices of a log that is also cut by period, and their pairs, with `since`."""
     keys = tuple(key for key in sliced.keys if key != name)
     of_slices = replace(sliced, keys=keys, pair_splits=(SINCE,))
     counted = pairs(sliced).rename({KEY + name: SINCE})
+    if uncut is not None:
+        counted = counted.with_columns(pl.col(SINCE).dt.truncate(uncut))
     if sliced.sets is None:
         return replace(of_slices, has_total=not keys), counted
     own = {

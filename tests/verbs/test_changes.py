@@ -380,8 +380,15 @@ def test_rows_after_now_are_told():
         log.lazy().mcc(time="day").changes().collect()
 
 
-def test_one_engine_of_days():
-    frame = log_of(13).with_columns(pl.col("day").cast(pl.Datetime("us"))).to_arrow()
+def test_engines_of_times():
+    """Times in memory are cut after the count; a lazy engine would count each time."""
+    frame = log_of(13).with_columns(pl.col("day").cast(pl.Datetime("us")) + pl.duration(hours=5))
+    expected = frame.mcc(time="day").changes("part", every="1w")
+    assert_frame_equal(
+        PredictionLog(frame.to_arrow(), time="day").changes("part", every="1w"), expected
+    )
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.from_arrow(frame.to_arrow())
     with pytest.raises(ValueError, match="add a column of days with the engine"):
-        PredictionLog(frame, time="day").changes()
-    assert PredictionLog(frame, time="day").changes(every=None).height == 1
+        PredictionLog(relation, time="day").changes()
+    assert PredictionLog(relation, time="day").changes(every=None).collect().height == 1
