@@ -47,8 +47,11 @@ def run_verb(
     as_text: Callable[[pl.DataFrame], str] = terminal_table,
     shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda rows: rows,
     **options: Any,  # noqa: ANN401 - of any verb
-) -> None:
-    """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
+) -> pl.DataFrame:
+    """Write the answer of a verb to a file, or print it; `shown` selects what to print or write.
+
+    Returns what was written or printed.
+    """
     out, form = output.out, output.format
     if out is not None:
         form = output_files.format_of_file(out, form)
@@ -63,12 +66,13 @@ def run_verb(
     if out is None:
         left_out = hidden_columns(frame, verb.__name__) if form == "table" else []
         _print(frame, form, as_text, left_out)
-        return
+        return frame
     say(f"{rows_in_words(frame.height)} written to {out}")
     if form == "csv" and (formulas := output_files.run_as_formulas(frame)):
         first, *further = formulas
         and_more = f" and {len(further)} more" if further else ""
         say(f"{out}: warning: a spreadsheet would run {first!r}{and_more} as a formula")
+    return frame
 
 
 def _call(

@@ -22,6 +22,7 @@ from polars_mcc._cli.shared_options import (
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import or_none
+from polars_mcc._verbs.changes import CHANGED, VERDICT
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -175,6 +176,7 @@ def changes(
         correction: The correction of p-values for the number of slices: "bh", "by", "holm" or
             "bonferroni", as in `compare`.
         alternative: Whether to find slices that became "worse", "better", or either, "two-sided".
+            Only the last tells that a score fell, and recovered.
         to: What the rows after are compared with. "expected": with what they would score given
             their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
             with the score of the rows before. Then a change of the mix of labels counts too.
@@ -188,7 +190,6 @@ def changes(
             it and the rows after it are looked at in the same way.
     """
     log = sliced.read(logs)
-    found: list[pl.DataFrame] = []
     options: dict[str, Any] = {
         "every": or_none(every),
         "metric": metric,
@@ -202,13 +203,8 @@ def changes(
         "min_n": min_n,
         "max_changes": max_changes,
     }
-
-    def noted(answer: pl.DataFrame) -> pl.DataFrame:
-        found.append(answer)
-        return answer
-
-    run_verb(PredictionLog.changes, log, output, shown=noted, **log.columns, **options)
-    if false_alarms is not None and found[0]["verdict"].is_in(["worse", "better"]).any():
+    found = run_verb(PredictionLog.changes, log, output, **log.columns, **options)
+    if false_alarms is not None and found[VERDICT].is_in(CHANGED).any():
         raise SystemExit(1)
 
 

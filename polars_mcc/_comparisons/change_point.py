@@ -15,7 +15,7 @@ out of it: they do not shorten the tail of the others.
 
 The largest of all splits has the p-value of a *maximally selected statistic*. It is at most the
 probability that the first split is as large, plus the probabilities that a split is and the one
-before it is not (Worsley 1983). Splits that follow each other are correlated, by known covariances,
+before it is not (Worsley 1982). Splits that follow each other are correlated, by known covariances,
 so this is nearly the probability itself.
 """
 

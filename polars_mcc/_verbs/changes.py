@@ -117,7 +117,7 @@ def changes(
         (its influence), and U the sum over the rows before of φ less its mean over all rows with
         the same gold label. Where nothing changes, the predictions of each label before are a draw
         without replacement, so U has known moments, and the skewness is taken into account (Wilson
-        and Hilferty 1931). The p-value of the largest of all periods is Worsley's bound (1983) from
+        and Hilferty 1931). The p-value of the largest of all periods is Worsley's bound (1982) from
         the correlations of neighbours. The guide has the measured error rates.
 
         If the true rates wander from day to day, that is a change too, and it is found.
@@ -129,9 +129,12 @@ def changes(
             is no length of time; both `ci` and `false_alarms` are given, or a correction that does
             not fit; labels come later, and the log has no `min_age`: the last days would only have
             labels that came quickly; the log has clusters, sample weights or `nulls="reweight"`;
-            the metric has no interval, or is of scores; a text in `known` is no value of its column
-            in the log.
+            the metric has no interval, is of scores, or is a count; `false_alarms` with
+            `to="rest"`; `known` has a key that is not asked for, or a text that is no value of its
+            column in the log.
+        TypeError: `known` is no frame of Polars.
         polars.exceptions.ColumnNotFoundError: `known` lacks a key or `since`.
+        polars.exceptions.SchemaError: `since` in `known` is no time.
 
     The errors of `by` are raised too.
 
