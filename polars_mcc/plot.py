@@ -17,7 +17,6 @@ import polars.selectors as cs
 from polars_mcc._display import chart_style as style
 from polars_mcc._display.changes_chart import changes
 from polars_mcc._display.chart_style import Chart, Charts, alt
-from polars_mcc._display.explorer_chart import explore
 from polars_mcc._display.funnel_chart import funnel
 from polars_mcc._display.table_and_to_numpy import COLOUR, GREY, is_time, key_columns, with_texts
 from polars_mcc._display.undefined_scores import UNSCORED, undefined_in_words
@@ -30,7 +29,6 @@ __all__ = [
     "confusion",
     "curve",
     "differences",
-    "explore",
     "funnel",
     "over_time",
     "slices",
@@ -319,11 +317,20 @@ def confusion(result: pl.DataFrame) -> Chart:
         y=alt.Y("gold", type="nominal").scale(domain=order),
         tooltip=[*map(alt.Tooltip, ("gold", "pred", "n", "share"))],
     )
-    layers = style.matrix_cells(base, number)
-    if not has_texts:
-        layers.pop()
+    shade = alt.Color("share", type="quantitative", title="share of gold")
+    shade = shade.legend(values=[0, 0.5, 1]).scale(scheme="cividis", domain=[0, 1])
+    layers = [base.mark_rect().encode(color=shade)]
+    if has_texts:
+        contrast = _value_if("datum.share > 0.5", "black", "white")
+        text = alt.Text("n", type="quantitative", format=number)
+        layers.append(base.mark_text(fontSize=10).encode(text=text, color=contrast))
     size = alt.Step(cell)
     return style.layered_chart(layers, labels=order, width=size, height=size)
+
+
+def _value_if(condition: str, colour: str, otherwise: str) -> alt.ColorValue:
+    """A colour where a condition holds. Altair would infer the channel slowly."""
+    return alt.ColorValue(otherwise, condition=[{"test": condition, "value": colour}])
 
 
 def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Chart:
@@ -375,7 +382,7 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
     tooltip += [alt.Tooltip("alone", title=f"{title} of this part alone", format=".3f")]
     base = alt.Chart(rows).encode(y=_axis_of_slices(rows["slice"].to_list()), tooltip=tooltip)
     start = alt.X("start", type="quantitative", title=title)
-    colours = style.value_if(alt.ColorValue, COLOUR, ("datum.is_part", style.COLOURS[1]))
+    colours = _value_if("datum.is_part", style.COLOURS[1], COLOUR)
     layers = [
         base.mark_bar(height=10).encode(x=start, x2=alt.X2("end"), color=colours),
         base.mark_tick(color=GREY, thickness=2).encode(x=alt.X("alone", type="quantitative")),

@@ -142,7 +142,6 @@ CHARTS = {
         asked.log.confusion(asked.one).filter(pl.first() == "x")
     ),
     "funnel": lambda asked: plot.funnel(asked.log.by(each(*asked.keys, total=True), ci=0.9)),
-    "explore": lambda asked: plot.explore(asked.models.counts(*asked.keys)),
 }
 
 

@@ -27,5 +27,4 @@ MAX_CHANGES: Final = 3  # of a slice: it fell, recovered, and fell again
 RANK: Final = "loss"
 REPLICATES: Final = 2000
 TITLE: Final = "How good is each slice?"
-EXPLORED: Final = 50_000  # counts in a page, at most
 REPORT: Final = "html"

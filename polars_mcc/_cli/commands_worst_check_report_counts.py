@@ -355,12 +355,8 @@ class ReportOptions:
         ci: The confidence level of the intervals.
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
-        min_n: The search for the worst slices does not test slices with fewer rows. The chart to
-            explore hides them at first.
+        min_n: The search for the worst slices does not test slices with fewer rows.
         title: The heading of the report.
-        explored: The page holds at most this many counts for the reader to explore, of 20 to 40
-            bytes each. The keys with most values are left out until the rest fit, and the page
-            names them. 0: the page has nothing to explore.
     """
 
     metric: str = defaults.METRIC
@@ -368,7 +364,6 @@ class ReportOptions:
     depth: int = defaults.DEPTH
     min_n: int = defaults.MIN_N
     title: str = defaults.TITLE
-    explored: int = defaults.EXPLORED
 
 
 @command

@@ -16,9 +16,6 @@ from polars_mcc._counts.multilabel_counts import in_order
 from polars_mcc._counts.sliced_log import KEY, LABELLED, SET, SlicedLog
 from polars_mcc._keys.any_key import KeySet
 
-OF_COUNTS = {"model", "gold", "pred", "n"}
-"""The columns of a counts table that are no keys."""
-
 
 def count_pairs(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     """Count the rows of each slice, gold, pred, and of each value of the columns that split pairs.

@@ -176,24 +176,6 @@ def colours_of(column: str, rows: pl.DataFrame) -> alt.Color:
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 
-def value_if(channel: Any, otherwise: str, *cases: tuple[Any, str]) -> Any:  # noqa: ANN401
-    """The value of the first condition that holds. Altair would infer the channel slowly."""
-    conditions = [{"test": str(condition), "value": value} for condition, value in cases]
-    return channel(otherwise, condition=conditions)
-
-
-def matrix_cells(base: Any, number: str, *, has_legend: bool = True) -> list[alt.Chart]:  # noqa: ANN401
-    """The cells of a confusion matrix: shaded by the share of gold, with `n` in this format."""
-    legend = alt.Legend(values=[0, 0.5, 1]) if has_legend else None
-    shade = alt.Color("share", type="quantitative", title="share of gold", legend=legend)
-    text = alt.Text("n", type="quantitative", format=number)
-    contrast = value_if(alt.ColorValue, "white", (alt.datum.share > 0.5, "black"))
-    return [
-        base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
-        base.mark_text(fontSize=10).encode(text=text, color=contrast),
-    ]
-
-
 def layered_chart(
     layers: Sequence[alt.Chart],
     *,
@@ -201,7 +183,10 @@ def layered_chart(
     notes: Iterable[str] = (),
     **size: Any,  # noqa: ANN401 - altair's own
 ) -> Chart:
-    """Layers as one chart, with room on the left: the font of a reader may be wide."""
+    """Layers as one chart, with colours that are legible on light and dark pages.
+
+    It has room on the left: the font of a reader may be wide.
+    """
     room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
     size["padding"] = {"left": room, "top": 5, "right": 5, "bottom": 5}
     if texts := [*map(legible_name, notes)]:
@@ -209,7 +194,18 @@ def layered_chart(
             texts, fontSize=11, fontWeight="normal", color=GREY, anchor="start"
         )
     chart = alt.LayerChart(layer=list(layers), **size)
-    chart.config = legible_config()
+    text = {"labelColor": GREY, "titleColor": GREY}
+    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
+    apart = {"labelFlush": False, "labelSeparation": 8}
+    # Set it last: each step of altair copies its chart.
+    chart.config = alt.Config(
+        background="transparent",
+        axis={**text, **lines, **apart},
+        axisXQuantitative={"tickCount": 6},
+        header={**text, "labelLimit": LABEL_LIMIT},
+        legend={**text, "symbolOpacity": 1},
+        view={"stroke": None},
+    )
     return chart
 
 
@@ -237,21 +233,3 @@ def faceted_chart(
     faceted = alt.FacetChart(rows, spec=spec, facet=facet, columns=_PANES_IN_ROW, title=chart.title)
     faceted.config = chart.config
     return faceted
-
-
-def legible_config() -> alt.Config:
-    """The configuration of a chart: colours that are legible on light and dark pages.
-
-    Set it last: each step of altair copies its chart.
-    """
-    text = {"labelColor": GREY, "titleColor": GREY}
-    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
-    apart = {"labelFlush": False, "labelSeparation": 8}
-    return alt.Config(
-        background="transparent",
-        axis={**text, **lines, **apart},
-        axisXQuantitative={"tickCount": 6},
-        header={**text, "labelLimit": LABEL_LIMIT},
-        legend={**text, "symbolOpacity": 1},
-        view={"stroke": None},
-    )

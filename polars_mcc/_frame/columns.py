@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -176,25 +176,3 @@ def as_expr(column: IntoColumn) -> pl.Expr:
         return column
     is_pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
     return cs.by_name(column).as_expr() if is_pattern else pl.col(column)
-
-
-def distinct(columns: Iterable[IntoColumn]) -> pl.Expr:
-    """The number of distinct rows of some columns. Hashes take less memory than rows."""
-    return pl.struct(*map(as_expr, columns)).hash().n_unique()
-
-
-def as_many_as_fit(
-    names: Sequence[str], size: Callable[[str], float], fits: Callable[[Sequence[str]], bool]
-) -> Sequence[str] | None:
-    """The largest set of names that fits. The names of largest size are left out first.
-
-    None: not even the empty set fits.
-    """
-    if fits(names):
-        return names
-    by_size = sorted(names, key=size)
-    for many in range(len(names) - 1, -1, -1):
-        some = [name for name in names if name in by_size[:many]]
-        if fits(some):
-            return some
-    return None

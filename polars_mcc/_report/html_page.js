@@ -15,22 +15,10 @@ const drawn = [...document.querySelectorAll("[data-spec]")].map((element) =>
     ast: true,
     config,
     renderer: "svg",
-    bind: element.dataset.controls,
   })
 );
 // The views of all charts, for tests that drive the page.
-window.views = Promise.all(drawn).then((found) => {
-  const all = found.map(({ view }) => view);
-  const controls = document.getElementById("controls");
-  if (controls) {
-    controls.append(controls.firstElementChild); // Put "slice shown" below the keys.
-    const view = all.at(-1);
-    const fit = () => view.runAsync().then(() => view.resize().runAsync());
-    controls.addEventListener("input", fit);
-    fit();
-  }
-  return all;
-});
+window.views = Promise.all(drawn).then((found) => found.map(({ view }) => view));
 
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];

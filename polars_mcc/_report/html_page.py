@@ -1,4 +1,4 @@
-"""A report as a page of HTML that needs no network: tables, charts, and a chart to explore.
+"""A report as a page of HTML that needs no network: tables and charts.
 
 The reader's browser draws the charts, which are Vega-Lite. So the charts use the fonts of the
 browser and are as wide as the page. The page contains the libraries that draw them.
@@ -21,15 +21,7 @@ import polars as pl
 
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
-from polars_mcc._display.explorer_chart import (
-    Explorer,
-    cells_within,
-    explorer_of,
-    keys_in,
-    metrics_of,
-)
 from polars_mcc._display.table_and_to_numpy import cell_texts
-from polars_mcc._report.report_data import Answers
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.summary import Report, Sentence, overview_chart, tiles
 
@@ -83,7 +75,6 @@ def page(report: Report, script: Callable[[], str]) -> str:
     # Altair would check each part of a chart against the schema, and again each copy of it.
     with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
         specs = [_spec(drawing, answers.models) for drawing in drawings]
-        chart, notes = _explorer(answers)
     for draw, channel in (("slices", "x"), ("over_time", "y")):
         of_metric = [
             spec
@@ -92,8 +83,6 @@ def page(report: Report, script: Callable[[], str]) -> str:
         ]
         _on_one_axis(of_metric, channel)
     specs = [_without_nan(spec) for spec in specs]
-    if chart is not None:  # It has many numbers, but no NaN.
-        specs.append(chart.to_dict(validate=False))
     data = json.dumps(specs, default=str, allow_nan=False).replace("<", "\\u003c")
     template, css, js = _files()
     # A text must not end the script element around it.
@@ -107,8 +96,6 @@ def page(report: Report, script: Callable[[], str]) -> str:
         anchors={section.id: f"section-{at}" for at, section in enumerate(report.sections)},
         spec_of={drawing: at for at, drawing in enumerate(drawings)},
         table=_html_table,
-        explorer=None if chart is None else len(specs) - 1,
-        notes=notes,
         made=report.made,
         style=css,
         scripts=scripts,
@@ -235,36 +222,3 @@ def _html_table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tupl
         columns.append([*zip(texts, full, ranks, is_number, strict=True)])
     heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
     return heads, [*zip(*columns, strict=True)]
-
-
-def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
-    """The chart that a reader explores, or None; and the notes above it."""
-    settings, roles, rows = answers.settings, answers.log.roles, answers.settings.explored
-    none = ["There are no counts to explore in this page."]
-    columns = [key for key in answers.keys if key.is_column]
-    counts = answers.counted.counts_table(rows, columns)
-    if counts is None:
-        return None, none
-    cells = cells_within(counts, rows, roles.nulls)
-    if cells is None:
-        return None, ["There is nothing to explore in this page: there are too many labels."]
-    if cells.is_empty():
-        return None, none
-    how = (
-        "Tick the keys to slice by. Choose which rows to include. Click a slice to see its "
-        "confusion matrix. Your browser computes everything from the counts in this page."
-    )
-    marks = "A cross marks a slice with one predicted label, a ring one gold label: MCC is 0/0."
-    notes = [how, marks]
-    if left_out := [name for name in answers.columns if name not in keys_in(cells)]:
-        why = "because they have too many values or a reserved name"
-        notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")
-    name, metrics = answers.metric, metrics_of(cells, roles.positive_label)
-    is_known = isinstance(settings.metric, str) and name in metrics
-    if not is_known:
-        notes.append(f"This chart cannot compute the metric {name}.")
-    notes.append("This chart has no intervals: the tables above have them.")
-    first = name if is_known else metrics[0]
-    min_n = settings.min_n if cells.schema["n"].is_integer() else 0
-    positive = roles.positive_label
-    return explorer_of(cells, metric=first, positive=positive, min_n=min_n, left_out=()), notes

@@ -18,12 +18,11 @@ import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.message_parts import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._counts.count_rows import OF_COUNTS
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import GOLD, HAS_NONE, TIMES, N, joint
 from polars_mcc._counts.sliced_log import KEY, PRED, SET, SlicedLog
-from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_many_as_fit, distinct
+from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import (
     TOTAL,
@@ -38,7 +37,6 @@ from polars_mcc._keys.any_key import (
 from polars_mcc._keys.bins import Bins, cut_if_many
 from polars_mcc._keys.each_rollup_cube_sets import KeySets, each
 from polars_mcc._keys.trailing import Trailing
-from polars_mcc._verbs.counts import counts
 
 Verb: TypeAlias = Callable[..., Any]
 Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame]
@@ -253,33 +251,9 @@ class CountedLog:
         if self.counts is None or not self.counts_answer(keys, needs_draws=False):
             return math.inf
         frame: Any = self.counts.frame
-        return _n_groups(frame, [key.of_counts for key in keys])
-
-    def counts_table(self, max_rows: int, columns: Sequence[SectionKey]) -> pl.DataFrame | None:
-        """A counts table of at most `max_rows` rows, by as many keys as fit; None without counts.
-
-        `columns` that the report bins are binned here too.
-        """
-        if self.counts is None or not max_rows:
-            return None
-        frame: Any = self.counts.frame
-        rows: pl.DataFrame = frame.filter(pl.col(N).is_not_null())
-        models = [name for name in rows.columns if name.startswith(PRED)]
-        keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in OF_COUNTS}
-        keys |= {key.name: key.of_counts for key in columns if key.name in keys}
-
-        def fits(names: Sequence[str]) -> bool:
-            by = [keys[name] for name in names]
-            return sum(_n_groups(rows, by, GOLD, model) for model in models) <= max_rows
-
-        kept = as_many_as_fit([*keys], lambda name: _n_groups(frame, [keys[name]]), fits) or ()
-        table: pl.DataFrame = counts(self.counts.with_frame(rows), *(keys[name] for name in kept))
-        return table
-
-
-def _n_groups(frame: pl.DataFrame, keys: Iterable[IntoKey], *labels: str) -> int:
-    """The number of groups by crossed keys and labels."""
-    return int(frame.select(distinct([*columns_of(frame.schema, keys), *labels])).item())
+        columns = columns_of(frame.schema, [key.of_counts for key in keys])
+        # Hashes take less memory than rows.
+        return int(frame.select(pl.struct(*map(as_expr, columns)).hash().n_unique()).item())
 
 
 def count_once(
@@ -308,7 +282,7 @@ def count_once(
     kept: Sequence[str] | None = [*columns]
     # A log with few rows has few counts, so its groups are not estimated.
     if collect("rows", lambda rows: rows.select(pl.len())).item() > _MAX_COUNTS:
-        kept = as_many_as_fit(
+        kept = _as_many_as_fit(
             [*columns],
             lambda name: n_groups([name], labels=False),
             lambda keys: n_groups(keys) <= _MAX_COUNTS,
@@ -336,3 +310,20 @@ def _as_rows(table: pl.DataFrame) -> pl.DataFrame:
     n = pl.when(~pl.col(HAS_NONE)).then(N)
     rows = table.with_columns(n.alias(N)).select(pl.exclude(HAS_NONE, TIMES).repeat_by(times))
     return rows.explode(cs.all())
+
+
+def _as_many_as_fit(
+    names: Sequence[str], size: Callable[[str], float], fits: Callable[[Sequence[str]], bool]
+) -> Sequence[str] | None:
+    """The largest set of names that fits. The names of largest size are left out first.
+
+    None: not even the empty set fits.
+    """
+    if fits(names):
+        return names
+    by_size = sorted(names, key=size)
+    for many in range(len(names) - 1, -1, -1):
+        some = [name for name in names if name in by_size[:many]]
+        if fits(some):
+            return some
+    return None

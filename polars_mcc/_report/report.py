@@ -24,7 +24,6 @@ def report(
     min_n: int = defaults.MIN_N,
     title: str = defaults.TITLE,
     format: ReportFormat = defaults.REPORT,  # noqa: A002 - as in `open`
-    explored: int = defaults.EXPLORED,
 ) -> str:
     """Write a report about a log as one page of HTML that needs no network.
 
@@ -51,16 +50,12 @@ def report(
         ci: The confidence level of the intervals.
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
-        min_n: The search for the worst slices does not test slices with fewer rows. The chart to
-            explore hides them at first.
+        min_n: The search for the worst slices does not test slices with fewer rows.
         title: The heading of the report.
         format: "html": the page. "md": the verdict and the tables as Markdown, for example for a
             comment on a pull request, with 20 rows of each table. "json": the same for a program,
             with all digits and as many rows as the page; NaN and infinities are text: "NaN",
             "Infinity", "-Infinity".
-        explored: The page holds at most this many counts for the reader to explore, of 20 to 40
-            bytes each. The keys with most values are left out until the rest fit, and the page
-            names them. 0: the page has nothing to explore.
 
     Returns:
         The text of the file. Text from the log is escaped, and the page runs no script but its own.
@@ -98,7 +93,7 @@ def report(
     from polars_mcc._report.report_data import ReportSettings  # noqa: PLC0415 - it imports most verbs
     from polars_mcc._report.write_report import write_report  # noqa: PLC0415 - as above
 
-    settings = ReportSettings(metric, ci, depth, min_n, title, format, explored)
+    settings = ReportSettings(metric, ci, depth, min_n, title, format)
     source = log.roles.source
     of_polars = source if isinstance(source, Frame) else log.frame
     rows = polars_frame(of_polars, "report takes").lazy()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import ReportFormat, check_at_least, check_choice, check_level
+from polars_mcc._base.allowed_values import ReportFormat, check_choice, check_level
 from polars_mcc._base.values_as_text_or_markdown import label_text, rows_in_words
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
@@ -73,13 +73,11 @@ class ReportSettings:
     min_n: int
     title: str
     format: ReportFormat
-    explored: int
 
     def __post_init__(self) -> None:
         """Raise an error if a value is not allowed."""
         check_level(self.ci)
         check_choice("format", self.format, ReportFormat)
-        check_at_least("explored", self.explored, 0)
         if self.scored.is_of_scores:
             msg = (
                 f"report takes a metric of labels, but '{self.scored.name}' is of scores; leave it "

@@ -429,7 +429,6 @@ def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
         plot.calibration(one(score=pl.col("score") / 17).calibration(names["key"])),
         plot.confusion(one.confusion()),
         plot.funnel(one.by(of_keys, ci=0.9)),
-        plot.explore(models.counts(names["key"], "device")),
     ]
     for place, chart in enumerate(charts):
         svg = vl_convert.vegalite_to_svg(chart.to_dict())
