@@ -15,7 +15,7 @@ from polars_mcc._base.message_parts import of_error
 
 
 class PredictionLogWarning(UserWarning):
-    """Labels differ only in spelling, every score is 0 or 0/0, or a key makes no useful slices."""
+    """A label has several spellings, every score is 0 or 0/0, or a key makes no useful slices."""
 
     __module__ = "polars_mcc"  # where users find it
 

@@ -124,7 +124,7 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    sides, needs_two = LogLabels.of(log.log, computed=log.computed), needs_two_classes(options)
+    sides, needs_two = LogLabels.of(log.log), needs_two_classes(options)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two else ()

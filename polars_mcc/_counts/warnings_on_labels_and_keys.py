@@ -1,11 +1,11 @@
-"""What makes scores wrong, 0 or 0/0: spellings of a label, labels that never meet, one class."""
+"""What makes scores wrong, 0 or 0/0: several spellings, labels that never meet, one class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -41,15 +41,12 @@ class LogLabels:
 
     described: Described[Any]
     """The log as the user described it, if `log` has its counts."""
-    computed: Collection[str] = ()
-    """Columns whose name is their code in SQL."""
 
     @classmethod
     def of(
         cls,
         log: Described[Any],
         described: Described[Any] | None = None,
-        computed: Collection[str] = (),
     ) -> LogLabels:
         """Take the labels of a log, or of its counts."""
         of_score = log.roles.preds is None
@@ -58,7 +55,7 @@ class LogLabels:
         dtype = pl.List(sliced.label_dtype) if sliced.is_multilabel else sliced.label_dtype
         models = () if of_score else sliced.models
         preds = {name: pl.col(PRED + name).cast(dtype) for name in models}
-        return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds, described or log, computed)
+        return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds, described or log)
 
     @cached_property
     def first(self) -> pl.DataFrame:
@@ -69,17 +66,6 @@ class LogLabels:
     def each(self) -> Sequence[pl.Expr]:
         """The gold labels, and the predicted labels of each model."""
         return (self.gold, *self.preds.values())
-
-    @property
-    def columns(self) -> Iterator[tuple[str, Words, pl.DataType, str]]:
-        """Each column: its name, its code, its dtype, and its option of the command line."""
-        from polars_mcc._counts.spelling import code_of  # noqa: PLC0415 - for text alone
-
-        roles = self.described.roles
-        for flag, side in (("--gold", roles.gold), ("--pred", roles.preds)):
-            named = {} if side is None or len(side.given) != len(side.dtypes) else dict(side.each)
-            for name, dtype in side.dtypes.items() if side is not None else ():
-                yield name, code_of(named.get(name), self.computed), dtype, flag
 
     def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
         """Whether a row has a label on one side."""
@@ -255,43 +241,25 @@ def one_class(sides: LogLabels) -> Iterator[str]:
 
 
 def spelled_alike(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
-    """A sentence if labels differ only in spelling, such as "Yes" and "yes".
+    """A sentence if labels differ only in case, spaces or Unicode form, such as "Yes" and "yes".
 
     All rows are read only if the first rows lack a counted label, or if labels are alike.
     """
     roles = sides.log.roles
     if not is_text(roles.label_dtype):
         return
-    from polars_mcc._counts.spelling import Spelled, alike, remark  # noqa: PLC0415 - for text
+    from polars_mcc._counts.spelling import alike, differ  # noqa: PLC0415 - for text alone
 
     labels = _texts(sides, seen)
     groups = alike(labels) if len(labels) <= _MAX_COMPARED else []
-    if not groups:
-        return
-    declared = {*roles.score_labels, roles.positive_label} - {None}
-    rows = sides.rows_of([*chain(*groups)])
-    chosen = {}
-    for group in _confused(sides, groups, rows):
-        if len(declared.intersection(group)) > 1:  # They are labels of their own.
-            continue
-        best = max(
-            group,
-            key=lambda label: (
-                label in declared,
-                sum(label in of_side for of_side in rows),
-                label in rows[0],  # It is gold.
-                sum(of_side.get(label, 0) for of_side in rows),
-            ),
-        )
-        chosen.update({label: best for label in group if label != best})
-    if chosen:
-        columns = [
-            Spelled(*column, {label: of_side[label] for label in of_side if label in chosen})
-            for column, of_side in zip(sides.columns, rows, strict=True)
-        ]
-        names = quoted(dict.fromkeys(column.name for column in columns))
-        so = "each spelling is a class of its own; if they are one class"
-        yield remark(f"labels of {names}", so, columns, chosen, texts=labels, kept=declared)
+    # Labels that the user named are labels of their own.
+    declared = {*roles.score_labels, roles.positive_label}
+    groups = [group for group in groups if len(declared.intersection(group)) < 2]
+    if groups:
+        rows = sides.rows_of([*chain(*groups)])
+        if confused := _confused(sides, groups, rows):
+            columns = zip((roles.gold.name, *sides.preds), rows, strict=True)
+            yield f"labels {differ(confused, columns)}; each is a class of its own"
 
 
 def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
@@ -337,35 +305,27 @@ def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
 
 def _confused(
     sides: LogLabels, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
-) -> Iterator[list[str]]:
-    """Groups of spellings that no model tells apart.
+) -> Sequence[Sequence[str]]:
+    """The groups of labels that no model tells apart.
 
-    A model tells two spellings apart if, where either is gold, it predicts that one more than twice
-    as often as the other. A model that tells most of its pairs apart tells all of them apart.
+    A model tells labels apart if, of most of them, where one is gold it predicts that one more than
+    twice as often as others of its group. Labels must be gold and predicted to be told apart.
     """
     of_gold, *of_preds = rows
-    pairs = [pair for group in groups for pair in combinations(group, 2)]
-    apart = set()
     for pred, of_pred in zip(sides.preds.values(), of_preds, strict=True):
         n = sides.pairs_of([*chain(*groups)], pred)
         on_both_sides = of_gold.keys() & of_pred.keys()
-        predicted = [pair for pair in pairs if on_both_sides.issuperset(pair)]
-        told_apart = [
-            (a, b)
-            for a, b in predicted
-            if n.get((a, a), 0) > 2 * n.get((a, b), 0) and n.get((b, b), 0) > 2 * n.get((b, a), 0)
+        both = [[label for label in group if label in on_both_sides] for group in groups]
+        hits = [
+            3 * n.get((gold, gold), 0) > 2 * sum(n.get((gold, pred), 0) for pred in group)
+            for group in both
+            for gold in group
+            if len(group) > 1
         ]
-        apart |= {*(predicted if 2 * len(told_apart) > len(predicted) else told_apart)}
-    for group in groups:
-        left = [*group]
-        while left:
-            spellings = [left.pop(0)]
-            for label in spellings:  # The list grows.
-                near = [other for other in left if tuple(sorted((label, other))) not in apart]
-                left = [other for other in left if other not in near]
-                spellings += near
-            if len(spellings) > 1:
-                yield spellings
+        if 2 * sum(hits) > len(hits):
+            apart = {label for group in both for label in group[1:]}
+            groups = [[label for label in group if label not in apart] for group in groups]
+    return [group for group in groups if len(group) > 1]
 
 
 def _nearest(gold: pl.Series, pred: pl.Series) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import TypeAlias, TypeVar
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, unless
-from polars_mcc._base.message_parts import Words, as_sql_text, cast, column, option, said
+from polars_mcc._base.message_parts import Words, cast, column, option, said
 
 T = TypeVar("T")
 
@@ -80,7 +80,6 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         if is_text(other) and self.dtype == pl.Boolean:  # Polars would write "true", not "True".
             other, self.dtype = self.dtype, other
         self.name = next(name for name, dtype in columns if dtype == self.dtype)
-        self._target = next(name for name, dtype in columns if dtype == other)
         self.other = pl.String() if is_text(other) else other
         self.codes = {name: column(name) for name, _ in columns}
         self.known: dict[str, list[object]] = {
@@ -117,69 +116,16 @@ class LabelsDiffer(pl.exceptions.SchemaError):
             how = "compare the text with the word for true"
             code = said(own, Words(" == 'True'", " = 'True'"))
         advice = said(f"{how}, as in ", self.engine(self) if self.engine else code)
-        if not self.is_of_text:
-            return said(f"{self.problem}; ", advice)
-        shown = [
-            f"'{name}' has {listed(labels)}"
-            for name in self.codes
-            if (labels := self.known.get(name))
-        ]
-        return said("; ".join([self.problem, *shown]), "; ", self._with_mapping(advice))
-
-    def _with_mapping(self, cast: Words) -> Words:
-        """The advice to cast if that is enough, else to say which label is which."""
-        name, target = self.name, self._target
-        if self.is_word and name not in self.known:
-            return cast
-        if self.is_word and len(self.known[name]) > len(self.known[target]):
-            name, target = target, name
-        labels = self.known.get(name) or [0, 1]
-        known = self.known.get(target, [])
-        pairs = {label: [other for other in known if _are_one(label, other)] for label in labels}
-        mapped = sum(map(bool, pairs.values()))
-        are_same = mapped in {len(pairs), len(known)} or (
-            mapped > _SHOWN and 2 * mapped > len(pairs)
-        )
-        is_known = name in self.known or (target in self.known and not mapped)
-        if name in self.known and are_same and mapped and not self.is_word:
-            return cast
-        which = said("say which label is which, as in ", self._mapping(name, pairs))
-        if self.engine is not None:  # Another engine, or a command that reads a number as text.
-            which = Words("give both columns the same labels first", which.in_shell)
-        return which if is_known else said("if the text is numbers, ", cast, "; else ", which)
-
-    def _mapping(self, name: str, pairs: Mapping[object, Sequence[object]]) -> Words:
-        """The code that replaces the labels of a column; the user fills in what is not known."""
-        filled = {old: news[0] if len(news) == 1 else None for old, news in pairs.items()}
-        shown = [*filled.items()][:_SHOWN]
-        left_out = ["…"] if len(filled) > _SHOWN else []
-        each = [f"{old!r}: {'…' if new is None else repr(new)}" for old, new in shown]
-        blank = "…" if name == self.name and self.is_word else "'…'"
-        cases = (
-            f"WHEN {_in_sql(old)} THEN {blank if new is None else _in_sql(new)}"
-            for old, new in shown
-        )
-        replace = f".replace_strict({{{', '.join([*each, *left_out])}}})"
-        code = self.codes[name]
-        python = (
-            f"{code}.list.eval(pl.element(){replace})" if self.are_lists else f"{code}{replace}"
-        )
-        return Words(python, f"CASE {code.in_shell} {' '.join([*cases, *left_out])} END")
+        if is_text(self.other) and self.dtype.is_integer():
+            same = "; else give both columns the same labels first"
+            advice = said("if the text is numbers, ", advice, same)
+        labels = ((name, self.known.get(name)) for name in self.codes if self.is_of_text)
+        shown = [f"'{name}' has {listed(known)}" for name, known in labels if known]
+        return said("; ".join([self.problem, *shown]), "; ", advice)
 
     def __str__(self) -> str:
         """The message in Python."""
         return self.words
-
-
-def _are_one(label: object, other: object) -> bool:
-    """Whether a text is another label, such as "1" and 1 or "True" and True, beyond doubt."""
-    text, value = (label, other) if isinstance(label, str) else (other, label)
-    same = (str(value), str(value).lower()) if isinstance(value, bool) else (str(value),)
-    return text in same
-
-
-def _in_sql(label: object) -> str:
-    return as_sql_text(label) if isinstance(label, str) else str(label).upper()
 
 
 def listed(labels: Sequence[object] | pl.Series) -> str:

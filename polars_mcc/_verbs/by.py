@@ -204,12 +204,12 @@ def by(
     All errors but the last are raised from the schema, when the query is built. No data are read.
 
     Warns:
-        PredictionLogWarning: Labels differ only in spelling, such as "Yes" and "yes"; no predicted
-            label is a gold label; no row has the positive label, or a label that a table of a
-            metric names; there is one gold class; or a key is the gold label. The message has the
-            labels. Of a DataFrame it comes at once; of a LazyFrame only with `ci`, on `collect`.
-            Then the first 1,000 rows of text labels are read again, and more rows until each label
-            that was counted is found. A lazy query without `ci` is silent.
+        PredictionLogWarning: Labels differ only in case, spaces or Unicode form, such as "Yes" and
+            "yes"; no predicted label is a gold label; no row has the positive label, or a label
+            that a table of a metric names; there is one gold class; or a key is the gold label. The
+            message has the labels. Of a DataFrame it comes at once; of a LazyFrame only with `ci`,
+            on `collect`. Then the first 1,000 rows of text labels are read again, and more rows
+            until each label that was counted is found. A lazy query without `ci` is silent.
 
     References:
         J. Gorodkin, Comparing two K-category assignments by a K-category correlation

@@ -191,8 +191,8 @@ def worst(
 
     Warns:
         PredictionLogWarning: When the answer is collected: a key is probably the id of a row, a
-            label, a prediction or a score, or its values differ only in spelling, such as "Male"
-            and "male". The warnings of `by` about labels come then too.
+            label, a prediction or a score, or its values differ only in case, spaces or Unicode
+            form, such as "Male" and "male". The warnings of `by` about labels come then too.
 
     Examples:
         >>> import polars as pl

@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_mcc._base.message_parts import Words, as_sql, said
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
-from polars_mcc._counts.spelling import Spelled, alike, code_of, remark
+from polars_mcc._counts.spelling import alike, differ
 from polars_mcc._frame.labels import is_text
 from polars_mcc._keys.bins import cuts_in
 from polars_mcc._worst.column_codes import CodedLog, codes_of, totals
@@ -75,26 +75,14 @@ def odd_keys(log: CodedLog, gold: str, min_n: float) -> Iterator[str]:
 
 
 def _spellings(log: CodedLog) -> Iterator[str]:
-    """A sentence for each key of few values that differ only in spelling, such as "Male", "male".
+    """A sentence for each key of few values that differ only in case, spaces or Unicode form.
 
     All rows count: the values of a key with a few rows each make slices too.
     """
     for key, of_values in log.n_of_texts.items():
-        if log.n_values[key] > _FEW_VALUES:
-            continue
-        rows = dict(of_values.iter_rows())
-        chosen = {
-            text: best
-            for group in alike(rows)
-            for best in [max(group, key=lambda text: rows[text])]
-            for text in group
-            if text != best
-        }
-        if chosen:
-            changed = {text: rows[text] for text in chosen}
-            column = Spelled(key, code_of(key), log.sliced.key_dtypes[key], "--by", changed)
-            why = "each spelling makes slices of its own; if they are one value"
-            yield remark(f"values of key '{key}'", why, [column], chosen, texts=[*rows])
+        rows = dict(of_values.iter_rows()) if log.n_values[key] <= _FEW_VALUES else {}
+        if groups := alike(rows):
+            yield f"values of a key {differ(groups, [(key, rows)])}; each makes slices of its own"
 
 
 def _pure_label(key: pl.Series, log: CodedLog, names: dict[str, str]) -> str | None:
