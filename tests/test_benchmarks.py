@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
-import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -20,21 +15,12 @@ import pytest
 from benchmarks import (
     changes_coverage,
     collapsed_slices,
-    few_differences,
     figures,
-    gaps_coverage,
     interval_coverage,
-    measuring,
     partial_labels,
     planted_slices,
     promises,
-    quick,
-    report_cost,
-    scores_cost,
-    sets_cost,
     speed,
-    tried,
-    waiting,
 )
 
 pytestmark = pytest.mark.slow
@@ -50,7 +36,6 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         text=True,
         check=True,
     )
-    assert_prints(done.stdout, "speed_whole", "speed_warm")
     _, whole, _, warm, _, fastest, _, fastest_warm, _, _ = done.stdout.split("\n\n")
     queries = ["DuckDB, from pairs", "DuckDB, from marginals"]
     queries += ["DuckDB, from joint pairs"] * (workload == "three models")
@@ -63,48 +48,6 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
     for table, every in ((fastest, whole), (fastest_warm, warm)):
         _, _, row = table.strip().splitlines()
         assert row.removesuffix(" |") in every
-
-
-@pytest.mark.filterwarnings("ignore:Cyclopts application invoked without tokens")
-@pytest.mark.parametrize("query", ["the command line", "map_groups, scikit-learn"])
-def test_speed_beside_duckdb(query, tmp_path, monkeypatch, capsys):
-    """A query in this process: that others have processes of their own is tried above."""
-    log, folder = speed.BY_NAME[speed.SHORT_TEXT], tmp_path / "log"
-    speed.write_logs(log, 8000, folder)
-    monkeypatch.setattr("sys.argv", [])
-    speed.QUERIES[query](log, folder)
-    speed.print_beside([[log.name, query, *map(str, range(7))], ["another", query, "1"]])
-    assert_prints(capsys.readouterr().out, "speed_beside")
-
-
-def numbers_of(function: Callable[..., None], *arguments: object, **options: object) -> list[float]:
-    """The numbers that a function prints."""
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
-        function(*arguments, **options)
-    return [*map(float, told.getvalue().split())]
-
-
-def test_report_cost_runs(tmp_path, monkeypatch, capsys):
-    """One query in a process of its own, as all of them have there; the others here."""
-    asked = report_cost.asked
-
-    def asked_here(name: str, path: Path, query: str) -> list[float]:
-        if (name, query) == ("short", "json"):
-            return asked(name, path, query)
-        return numbers_of(report_cost.ask, name, path, query)
-
-    monkeypatch.setattr(report_cost, "asked", asked_here)
-    monkeypatch.setattr(
-        "sys.argv", ["report_cost.py", str(tmp_path), "--rows", "4000", "--rounds", "1"]
-    )
-    report_cost.main()
-    done = capsys.readouterr().out
-    assert_prints(done, "report")
-    _, _, *rows = done.splitlines()
-    assert [row.removeprefix("| ").split(" | ")[:2] for row in rows] == [
-        [log, query] for log in ("long", "wide", "short") for query in ("by", "html", "md", "json")
-    ]
 
 
 def test_coverage_of_the_default_interval():
@@ -195,48 +138,6 @@ def test_promises_are_kept_by_worst(weights, monkeypatch):
         assert_kept([*promises.searches(promises.Cell(mix, "10% wrong", 3000, weights), 1, rng)])
 
 
-def test_what_was_tried_prints_tables(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["tried.py", "--samples", "5"])
-    tried.main()
-    assert_prints(capsys.readouterr().out, "tried_variances", "tried_tests")
-
-
-def test_few_differences_prints_a_table(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["few_differences.py", "--samples", "20"])
-    monkeypatch.setattr(few_differences, "CLASSES", (2,))
-    monkeypatch.setattr(few_differences, "MIXES", ("balanced",))
-    few_differences.main()
-    header, _, *rows = capsys.readouterr().out.splitlines()
-    assert header.startswith("| rows that differ | settings | compare |")
-    assert len(rows) == 3
-    assert all(int(row.split(" | ")[1]) > 0 for row in rows)
-
-
-def test_labels_for_some_rows_print_tables(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["partial_labels.py", "--samples", "20"])
-    monkeypatch.setattr(partial_labels, "FOUND", (0.9,))
-    monkeypatch.setattr(partial_labels, "LOGS", 1)
-    partial_labels.main()
-    tables = capsys.readouterr().out.split("\n\n")
-    assert [len(table.strip().splitlines()) - 2 for table in tables] == [8, 12, 4, 4, 12]
-
-
-def test_gaps_print_tables(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["gaps_coverage.py", "--samples", "30"])
-    monkeypatch.setattr(gaps_coverage, "SETTINGS", [("30", 0.1), ("30 to 3,000", 0.5)])
-    gaps_coverage.main()
-    assert_prints(capsys.readouterr().out, "gaps_coverage", "gaps_of_equal")
-
-
-def test_changes_print_tables(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["changes_coverage.py", "--samples", "20", "--short"])
-    monkeypatch.setattr(changes_coverage, "SLICES", 5)
-    changes_coverage.main()
-    names = [name for name in figures.tables(pages.ROOT) if name.startswith("changes_")]
-    assert len(names) == 6
-    assert_prints(capsys.readouterr().out, *names)
-
-
 @pytest.mark.parametrize("name", ["50:50", "five classes"])
 def test_weighted_samples_of_changes_tell_what_samples_tell(name):
     setting = changes_coverage.mixes(14, 60)[name]
@@ -270,111 +171,6 @@ def test_coverage_of_a_difference():
         assert row["rejected"] <= 0.07 or row["a"] != row["b"], row
 
 
-def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(interval_coverage, "PAIRS", ((0.3, 0.3), (0.3, 0.6)))
-    monkeypatch.setattr(interval_coverage, "USERS", (5,))
-    options = ["--replicates", "5", "--n-boot", "5", "--sizes", "30"]
-    files = ["--out", str(tmp_path / "out"), "--chart", str(tmp_path / "chart.svg")]
-    monkeypatch.setattr("sys.argv", ["interval_coverage.py", *options, *files])
-    interval_coverage.main()
-    done = capsys.readouterr().out
-    assert_prints(done, "methods")
-    assert [line for line in done.splitlines() if line.isalpha()] == [
-        "scores",
-        "differences",
-        "users",
-    ]
-    assert "<svg" in (tmp_path / "chart.svg").read_text()
-    results = pl.read_parquet(tmp_path / "out/scores.parquet")
-    assert results.height == 2 * 2 * 4 * 5
-
-
-def test_what_intervals_cost(tmp_path):
-    size = ("--rows", "2000", "--rounds", "1", "--n-boot", "2")
-    done = run("interval_cost", str(tmp_path), *size, "--only", "three models")
-    assert_prints(done, "intervals", "bootstrap")
-
-
-def test_what_inference_costs():
-    done = run("waiting", "--rounds", "1")
-    assert_prints(done, "waiting")
-    assert "| `by` | 1.0 | " in done
-    for calls in (waiting.wide(rows=2_000), waiting.days(slices=3)):
-        assert measuring.in_turns(calls, 1).keys() == calls.keys()
-
-
-def test_the_quick_part_of_all_speeds(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(quick, "apart", lambda *_: [100.0])
-    chosen = ["`by`, short text labels", "by, each of ten keys", "scores: by, three", "report, md"]
-    every = {name: call for name, call in quick.calls().items() if name[0] in chosen}
-    monkeypatch.setattr(quick, "calls", lambda: every)
-    options = ["--rows", "8000", "--rounds", "1"]
-    monkeypatch.setattr("sys.argv", ["quick.py", str(tmp_path), *options])
-    quick.main()
-    done = capsys.readouterr().out
-    assert_prints(done, "quick")
-    assert len(done.splitlines()) == 2 + len(every) > 5
-
-
-def test_what_a_progress_bar_costs():
-    done = run("progress_cost", "--rows", "8000", "--rounds", "1")
-    assert_prints(done, "progress")
-
-
-def test_what_sets_cost(tmp_path, monkeypatch, capsys):
-    """One query in a process of its own, as all of them have there; the others here."""
-    measured = sets_cost.measured
-
-    def measured_here(query: str, logs: str) -> list[float]:
-        if query == "by, one key":
-            return measured(query, logs)
-        return numbers_of(sets_cost.run, query, logs)
-
-    monkeypatch.setattr(sets_cost, "measured", measured_here)
-    monkeypatch.setattr(
-        "sys.argv", ["sets_cost.py", str(tmp_path), "--rows", "8000", "--rounds", "1"]
-    )
-    sets_cost.main()
-    done = capsys.readouterr().out
-    assert_prints(done, "sets", "sets_beside")
-
-
-def test_what_a_store_costs():
-    done = run("store_cost", "--inputs", "3", "--rows", "100", "--rounds", "1")
-    assert_prints(done.replace("| 3 | 100 | ", "| 365 | 50000 | "), "store")
-
-
-def test_engines_and_larger_logs():
-    """The engine that is always there; the tests of Spark count on it."""
-    done = run(
-        "engines", "--rows", "8000", "--slices", "100", "--rounds", "1", "--engines", "Polars"
-    )
-    assert_prints(done, "engines", "larger_logs")
-
-
-def test_what_scores_cost(tmp_path, monkeypatch, capsys):
-    """One query in a process of its own, as all of them have there; the others here."""
-
-    def apart_or_here(file: str, folder: str, flag: str, query: str, *options: str) -> list[float]:
-        if query == scores_cost.BASE:
-            return measuring.apart(file, folder, flag, query, *options)
-        return numbers_of(scores_cost.run, query, folder, in_memory=bool(options))
-
-    monkeypatch.setattr(scores_cost, "apart", apart_or_here)
-    options = ["--rows", "8000", "--rounds", "1"]
-    monkeypatch.setattr("sys.argv", ["scores_cost.py", str(tmp_path), *options])
-    scores_cost.main()
-    done = capsys.readouterr().out
-    assert "| Parquet | by, three metrics, with ci |" in done
-    assert "| in memory | compare, roc_auc |" in done
-
-
-def test_what_metrics_cost():
-    done = run("metrics_cost", "--rows", "8000", "--rounds", "1")
-    assert_prints(done, "metrics")
-    assert "| MCC alone | 1.00 | 1.00 to 1.00 | " in done
-
-
 @pytest.mark.parametrize("keys", ["independent", "nested", "nearly equal"])
 def test_planted_slices_are_found_and_few_others(keys):
     """The truth is known from the rates of misses."""
@@ -394,17 +190,47 @@ def test_a_collapsed_slice_is_listed_first(classes, share):
     assert not collapsed_slices.lists_something(classes, 0.95, 0.3, 1)
 
 
-def run(benchmark: str, *arguments: str) -> str:
-    command = [sys.executable, str(Path(__file__).with_name("benchmarks") / f"{benchmark}.py")]
-    command += arguments
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+PAGE = """# A page
+
+<!-- figures speed: python made.py LOGS -->
+| log | over DuckDB 1.0 |
+| --- | --: |
+| short | 1.50 |
+<!-- end of speed -->
+
+It is fast. <!-- quotes speed -->
+
+<!-- measured -->
+Long ago.
+"""
+MADE = """import sys
+print(f"| log | over DuckDB 2.0 |\\n| --- | --: |\\n| {sys.argv[1]} | 1.25 |")
+"""
 
 
-def assert_prints(done: str, *names: str) -> None:
-    """The tables of the guide: their header rows, and labels that are there."""
-    found = re.findall(r"(?:^\|.*\n)+", f"{done}\n", re.MULTILINE)
-    for name in names:
-        table = figures.tables(pages.ROOT)[name]
-        text = figures.like(table, found)
-        assert text, (name, figures.header(table.text))
-        assert figures.rows(text).keys() & figures.rows(table.text).keys(), name
+@pytest.mark.parametrize("does", [MADE, MADE.replace("log", "other"), f"{MADE}sys.exit(1)"])
+def test_figures_are_written_with_their_version(does, tmp_path, capsys):
+    (tmp_path / "examples").mkdir()
+    page = tmp_path / "examples/page.md"
+    page.write_text(PAGE)
+    (tmp_path / "README.md").write_text("nothing")
+    (tmp_path / "made.py").write_text(does)
+    is_written = figures.measure(tmp_path, [], "here")
+    told = capsys.readouterr().out
+    assert "read again: examples/page.md:9 quotes speed" in told
+    assert is_written == (does == MADE) == ("not measured: speed" not in told)
+    expected = PAGE.replace("1.0", "2.0").replace("short | 1.50", "here | 1.25")
+    expected = expected.replace("Long ago.", figures.machine())
+    assert page.read_text() == (expected if is_written else PAGE)
+
+
+def test_every_table_of_figures_has_a_script_and_a_page_that_says_when():
+    reached = 0
+    for page in figures.pages(pages.ROOT):
+        text = page.read_text("utf-8")
+        commands = [match["command"] for match in figures.REGION.finditer(text)]
+        assert len(commands) == text.count("<!-- figures "), page
+        assert bool(commands) == bool(figures.MEASURED.search(text)), page
+        assert all((pages.ROOT / command.split()[1]).exists() for command in commands)
+        reached += len(commands)
+    assert reached > 40

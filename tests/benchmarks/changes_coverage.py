@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 from numpy.typing import NDArray
 
 import polars_mcc  # noqa: F401 - registers the namespace
@@ -219,9 +219,9 @@ def times_too_often(setting: Setting, samples: int, rng: np.random.Generator) ->
     return found / samples
 
 
-def print_none(samples: int, *, short: bool) -> None:
+def print_none(samples: int) -> None:
     print_head(["nothing changes", "rows a day"], [f"times p < {level}" for level in LEVELS])
-    for name, rows in itertools.product(mixes(14, 1), (60,) if short else (5, 60, 1000)):
+    for name, rows in itertools.product(mixes(14, 1), (5, 60, 1000)):
         of_days = [
             times_too_often(mixes(days, rows)[name], samples, rng_of(name, rows, days))
             for days in (14, 60, 365)
@@ -285,14 +285,14 @@ def fixed_alarms(counts: Array) -> float:
     return found.select(is_worse.mean()).item()
 
 
-def print_found(samples: int, *, short: bool) -> None:
+def print_found(samples: int) -> None:
     days, change = 60, 40
     names = ["50:50", "95:5", "5 % positives, 30 % on weekends"]
     names += ["positives rise from 5 to 30 %", "positives fall from 30 to 5 %"]
     columns = ["found", "days off, median", "days off, 90 %", "false alarms"]
     fixed = ["the last 30 days: found", "the last 30 days: false alarms"]
     print_head(["labels", "rows a day"], [*(f"`changes`: {column}" for column in columns), *fixed])
-    for name, rows in itertools.product(names, (200,) if short else (60, 200, 1000)):
+    for name, rows in itertools.product(names, (60, 200, 1000)):
         setting, rng = mixes(days, rows)[name], rng_of(name, rows)
         healthy, fell = (drawn(one, samples, rng) for one in (setting, worse(setting, change)))
         found = largest(fell)
@@ -306,10 +306,10 @@ def print_found(samples: int, *, short: bool) -> None:
     print()
 
 
-def print_recovered(samples: int, *, short: bool) -> None:
+def print_recovered(samples: int) -> None:
     """A fall at day 30 and a recovery at day 60, of 90. `changes` of one log at once."""
     print_head(["`max_changes`", "rows a day"], ["something found", "both found", "days off, mean"])
-    for most, rows in itertools.product((1, 3), (200,) if short else (60, 200, 1000)):
+    for most, rows in itertools.product((1, 3), (60, 200, 1000)):
         setting = Setting(two(), rows * of_two(np.full(90, 0.3)))
         any_found, both, off = 0, 0, []
         for counts in drawn(worse(setting, 30, 60), samples, rng_of(rows)):
@@ -350,7 +350,7 @@ def weeks(counts: Array) -> Array:
     return counts.reshape(counts.shape[0], -1, 7, 2, 2).sum(2)
 
 
-def print_wandering(samples: int, *, short: bool) -> None:
+def print_wandering(samples: int) -> None:
     """Dispersion from blocks of days, with one cut or three, and of weeks."""
     ways = {
         "no dispersion": (0, False),
@@ -362,7 +362,7 @@ def print_wandering(samples: int, *, short: bool) -> None:
     falls = [*ways][1:3]
     figures = [*(f"times, {way}" for way in ways), *(f"found, {way}" for way in falls)]
     print_head(["sd of recall", "days", "rows a day"], figures)
-    sizes = ((63, 200),) if short else ((63, 200), (63, 1000), (182, 200), (182, 1000))
+    sizes = ((63, 200), (63, 1000), (182, 200), (182, 1000))
     for sd, (days, rows) in itertools.product((0.0, 0.02, 0.05), sizes):
         rng = rng_of(sd, days, rows)
         healthy, fell = (wandering(days, rows, sd, fall, samples, rng) for fall in (0.0, 0.15))
@@ -382,12 +382,12 @@ def mcc_of(positive: float, rates: Array) -> float:
     return float((np.trace(table) - gold @ pred) / root)
 
 
-def print_limits(samples: int, *, short: bool) -> None:
+def print_limits(samples: int) -> None:
     """How often 95 % limits hold the true difference, where the mix of labels does not change."""
     figures = ["nothing changes: covers", "it falls: covers", "it falls, and is found: covers"]
     print_head(["positives", "rows a day"], figures)
     days, change = 60, 40
-    for positive, rows in itertools.product((0.05, 0.3, 0.5), (200,) if short else (60, 200, 1000)):
+    for positive, rows in itertools.product((0.05, 0.3, 0.5), (60, 200, 1000)):
         setting = Setting(two(), rows * of_two(np.full(days, positive)))
         rng = rng_of(positive, rows)
         truth = mcc_of(positive, two(0.55)) - mcc_of(positive, two())
@@ -416,15 +416,15 @@ def check_arrays() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
-    args = parsed(parser)
-    samples, short = args.samples, args.short
+    args = parser.parse_args()
+    samples = args.samples
     check_arrays()
-    print_none(samples, short=short)
+    print_none(samples)
     print_nights(-(-samples // 100))
-    print_found(samples, short=short)
-    print_recovered(-(-samples // 20), short=short)
-    print_wandering(samples, short=short)
-    print_limits(samples, short=short)
+    print_found(samples)
+    print_recovered(-(-samples // 20))
+    print_wandering(samples)
+    print_limits(samples)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import itertools
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -69,8 +69,8 @@ def lists_something(classes: int, share: float, found: float, seed: int) -> bool
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--logs", type=int, default=20)
-    args = parsed(parser)
-    logs, classes_of = args.logs, (3,) if args.short else (2, 3, 6)
+    args = parser.parse_args()
+    logs, classes_of = args.logs, (2, 3, 6)
     labels = ["classes", "most frequent class"]
     print_head([*labels, "rows of the slice"], ["listed first", "alone"])
     for classes, share, size in itertools.product(classes_of, (0.6, 0.9), (60, 120, 300, 1000)):

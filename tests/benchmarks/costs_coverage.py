@@ -25,7 +25,7 @@ from functools import partial, reduce
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 from partial_labels import FOUND, SHARES, draws_of, table_of
 
 from polars_mcc import metric
@@ -105,12 +105,10 @@ def print_ends(
     worse: Callable[[float, float], float],
     measured: Callable[[np.ndarray, int], dict[str, float]],
     digits: int,
-    *,
-    short: bool,
 ) -> None:
     """The worst number of each metric over all settings, by classes and rows."""
     print_head(["classes", f"rows of the rarest class{of_slices}"], [*names.values()])
-    for classes, rarest in itertools.product((2,) if short else (2, 3, 5), (10, 30, 100)):
+    for classes, rarest in itertools.product((2, 3, 5), (10, 30, 100)):
         cells = [measured(shares, rows_for(shares, rarest)) for shares in settings(classes)]
         ends = (reduce(worse, [cell[name] for cell in cells]) for name in names)
         print_row(classes, rarest, *(f"{end:.{digits}f}" for end in ends))
@@ -119,16 +117,16 @@ def print_ends(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
-    args = parsed(parser, samples=500)
+    args = parser.parse_args()
     others = [name for name in LABELS if name not in RATIOS]
     for intervals, tested in ((others, COMPARED), (RATIOS, RATIOS)):
         covers = partial(coverage, samples=args.samples, names=intervals)
         least = {name: f"least: {LABELS[name]}" for name in intervals}
-        print_ends("", least, min, covers, 3, short=args.short)
+        print_ends("", least, min, covers, 3)
         print()
         alarms = partial(false_alarms, samples=args.samples, names=tested)
         most = {name: f"times, most: {LABELS[name]}" for name in tested}
-        print_ends(", a side", most, max, alarms, 2, short=args.short)
+        print_ends(", a side", most, max, alarms, 2)
         print()
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from expression_or_by import write_log
-from measuring import parsed, peak, print_head, print_row
+from measuring import peak, print_head, print_row
 
 from polars_mcc import PredictionLog
 
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--slices", type=int, default=500_000)
     parser.add_argument("--ask", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--pairs", help=argparse.SUPPRESS)
-    args = parsed(parser, rounds=3, engines=["Polars", "DuckDB"])
+    args = parser.parse_args()
     if args.ask:
         ask(*args.ask, args.rounds)
     elif args.pairs:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 import polars_mcc
 
@@ -56,10 +56,10 @@ def errors(some: Sequence[oracles.Table], query: str) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--tables", type=int, default=20_000, help="tables per family")
-    args = parsed(parser)
+    args = parser.parse_args()
     print_head(["tables", "how many"], [*QUERIES])
     total, families = 0, (*tables.INTEGERS, *tables.FLOATS)
-    for family in families[:2] if args.short else families:
+    for family in families:
         rng = random.Random(family.__name__)
         n = args.tables // 20 if family is tables.many_classes else args.tables
         some = [family(rng) for _ in range(n)]

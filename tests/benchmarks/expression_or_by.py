@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from measuring import in_turns, parsed, print_head, print_ratios
+from measuring import in_turns, print_head, print_ratios
 
 import polars_mcc
 
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--weight", choices=["integer", "float"])
-    args = parsed(parser, rounds=3)
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         write_log(args.rows, Path(folder))
         log = pl.scan_parquet(f"{folder}/*.parquet")

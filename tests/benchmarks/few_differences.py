@@ -15,7 +15,7 @@ import itertools
 
 import numpy as np
 from interval_coverage import counts, given_gold, margins
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 Z = 1.959963984540054
 CLASSES = (2, 4)
@@ -54,7 +54,7 @@ def adjusted(draws: np.ndarray, more: int) -> tuple[np.ndarray, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=1500, help="samples per setting")
-    size = parsed(parser, samples=300).samples
+    size = parser.parse_args().samples
     rng = np.random.default_rng(5)
     scores, found = ((0.6, 0.6), (0.9, 0.9), (0.6, 0.9)), []
     copies = (0.8, 0.95, 0.99)

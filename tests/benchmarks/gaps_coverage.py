@@ -22,7 +22,7 @@ import itertools
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -106,9 +106,9 @@ def measured(number: int, samples: int) -> dict[str, list[dict[str, float]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
-    args = parsed(parser, samples=500)
+    args = parser.parse_args()
     samples = args.samples
-    slices_of = (2, 10) if args.short else (2, 3, 10, 50)
+    slices_of = (2, 3, 10, 50)
     measures = {number: measured(number, samples) for number in slices_of}
     print_head(["what", "slices"], METRICS)
     for what, worst in WORST.items():

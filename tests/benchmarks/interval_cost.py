@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import speed
-from measuring import apart, parsed, print_head, print_row, times
+from measuring import apart, print_head, print_row, times
 
 from polars_mcc import Bootstrap
 from polars_mcc._counts.cut_into_slices import cut
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--n-boot", type=int, default=10_000)
     parser.add_argument("--only", default="", help="logs with this in their name")
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
-    args = parsed(parser, rounds=3, only="short text", n_boot=1000)
+    args = parser.parse_args()
     if args.query:
         run(args.query, args.logs)
         return

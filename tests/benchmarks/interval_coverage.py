@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from measuring import parsed
 
 import polars_mcc
 from polars_mcc import Bootstrap
@@ -207,7 +206,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="rows of a sample")
     parser.add_argument("--out", type=Path, help="a folder for all results, as Parquet")
     parser.add_argument("--chart", type=Path, help="an .svg, .png or .html (needs altair)")
-    args = parsed(parser, replicates=1000, n_boot=200, sizes=[10, 100])
+    args = parser.parse_args()
     print(
         f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.replicates} samples"
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import polars as pl
-from measuring import apart, parsed, peak, print_head, print_row, times
+from measuring import apart, peak, print_head, print_row, times
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--query", choices=QUERIES, help="run one query, and print its seconds")
-    options = parsed(parser, rounds=1)
+    options = parser.parse_args()
     logs = Path(options.logs) / f"late-{options.rows}"
     if options.query is not None:
         start = time.perf_counter()

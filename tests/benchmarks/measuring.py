@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import subprocess
@@ -13,20 +12,13 @@ from pathlib import Path
 
 
 def print_head(labels: Sequence[str], figures: Sequence[str]) -> None:
-    """Print the head of a table. figures.py knows labels and figures by their alignment."""
+    """Print the head of a table: labels are aligned to the left, figures to the right."""
     print_row(*labels, *figures)
     print_row(*["---"] * len(labels), *["--:"] * len(figures))
 
 
 def print_row(*cells: object) -> None:
     print("|", " | ".join(map(str, cells)), "|", flush=True)
-
-
-def parsed(parser: argparse.ArgumentParser, **short: object) -> argparse.Namespace:
-    """The options of a benchmark. With `--short`, some have other values: a part of the table."""
-    parser.add_argument("--short", action="store_true", help="a part of it, for figures.py")
-    options = parser.parse_args()
-    return argparse.Namespace(**vars(options) | (short if options.short else {}))
 
 
 def in_turns(

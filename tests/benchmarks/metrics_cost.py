@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 from expression_or_by import write_log
-from measuring import in_turns, parsed, print_head, print_ratios
+from measuring import in_turns, print_head, print_ratios
 
 import polars_mcc
 
@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    args = parsed(parser, rounds=2)
+    args = parser.parse_args()
     listed = polars_mcc.metrics()
     of_classes = listed.filter(pl.col("from") == "classes")["metric"].to_list()
     of_pairs = listed.filter(pl.col("from") == "pairs")["metric"].to_list()
@@ -64,8 +64,6 @@ def main() -> None:
             ),
             f"lists: {len(of_lists)} metrics": lambda: tagged.mcc.by("slice", metrics=of_lists),
         }
-        if args.short:
-            queries = {name: query for name, query in queries.items() if "lists" not in name}
         calls = {name: lambda query=query: query().collect() for name, query in queries.items()}
         seconds = in_turns(calls, args.rounds)
     print_head(["query"], ["times MCC alone", "range", "seconds"])

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -251,18 +251,18 @@ def print_searches(settings_of: Sequence[tuple[np.ndarray, tuple[float, ...]]]) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=4000)
-    args = parsed(parser, samples=1000)
-    rows_of = (1000,) if args.short else (1000, 5000)
+    args = parser.parse_args()
+    rows_of = (1000, 5000)
     print_named(args.samples, rows_of)
     print()
-    print_least(args.samples, (2,) if args.short else (2, 3, 4, 5), (30, 100, 300))
+    print_least(args.samples, (2, 3, 4, 5), (30, 100, 300))
     print()
     print_differences(args.samples)
     print()
     print_wrong(args.samples, rows_of)
     print()
     searches = [(FRAUD, (0.3, 1.0)), (THREE, (0.9, 0.5, 0.2)), (THREE, (0.2, 0.5, 0.9))]
-    print_searches(searches[: 1 if args.short else None])
+    print_searches(searches)
 
 
 if __name__ == "__main__":

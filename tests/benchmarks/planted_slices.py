@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -254,23 +254,21 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only settings whose text contains this")
     parser.add_argument("--peers", type=int, default=0, help="logs that SliceLine searches")
     parser.add_argument("--jobs", type=int, default=2)
-    options = parsed(parser)
+    options = parser.parse_args()
     chosen = [setting for setting in settings() if options.only in str(setting)]
-    chosen = chosen[:6] if options.short else chosen
     labels = ["depth", "rows", "classes", "keys", "planted"]
     print_head(labels, ["recall", "false discoveries", "per planted"])
     os.environ["POLARS_MAX_THREADS"] = "1"  # of the processes below
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         for setting in chosen:
-            peers = 0 if options.short else options.peers
-            finders = {"polars_mcc": options.logs, "SliceLine": peers}
+            finders = {"polars_mcc": options.logs, "SliceLine": options.peers}
             for finder, logs in finders.items():
                 if logs and (finder == "polars_mcc" or setting.planted != "none"):
                     seeds = range(logs)
                     found = pool.map(look, [setting] * logs, seeds, [finder] * logs)
                     print_row(*row_of(setting, finder, [*found]))
     if not options.only or options.only == "beside":
-        print_beside_numbers(options.logs, (10_000,) if options.short else (10_000, 20_000, 50_000))
+        print_beside_numbers(options.logs, (10_000, 20_000, 50_000))
 
 
 if __name__ == "__main__":

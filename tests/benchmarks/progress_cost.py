@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 from expression_or_by import write_log
-from measuring import parsed, print_head, print_row, times
+from measuring import print_head, print_row, times
 from rich.console import Console
 
 from polars_mcc._display.progress_bar import ProgressBar, collect
@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=9)
-    args = parsed(parser, rows=6_000_000)
+    args = parser.parse_args()
     print_head(["labels"], ["times as long with a bar", "range", "of processor time", "its range"])
     for name, labels in LABELS.items():
         with tempfile.TemporaryDirectory() as folder:

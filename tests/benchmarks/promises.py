@@ -60,7 +60,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 from scipy import stats
 
 import polars_mcc
@@ -856,9 +856,7 @@ def main() -> None:
     )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="a folder for all cells, as Parquet")
-    args = parsed(parser)
-    if args.short and "difference" not in args.only:  # rare p-values need all samples
-        args.samples, args.logs = args.samples // 3, args.logs // 3
+    args = parser.parse_args()
     print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.samples} samples\n")
     todo = jobs(args.samples, args.logs, args.sizes, args.only)
     todo = jobs_of_scores(args.samples, args.only) if args.scores else todo

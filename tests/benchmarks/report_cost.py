@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from measuring import apart, parsed, peak, print_head, print_row
+from measuring import apart, peak, print_head, print_row
 
 from polars_mcc import each
 
@@ -79,9 +79,9 @@ def main() -> None:
     parser.add_argument("logs", type=Path)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    arguments = parsed(parser, rounds=2)
+    arguments = parser.parse_args()
     print_head(["log", "query"], ["seconds", "times `by`", "peak, MB", "text, MB"])
-    for name in [*LOGS][-1:] if arguments.short else LOGS:
+    for name in LOGS:
         rows = max(arguments.rows // SHARES[name], 200)
         path = write_log(name, arguments.logs / f"report-{arguments.rows}", rows)
         rounds = [

@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import polars as pl
-from measuring import apart, parsed, peak, print_head, print_row, times
+from measuring import apart, peak, print_head, print_row, times
 
 FILES, SLICES = 8, 200
 METRICS = ["roc_auc", "brier", "log_loss"]
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only queries with this in their name")
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
     parser.add_argument("--in-memory", action="store_true", help=argparse.SUPPRESS)
-    args = parsed(parser, rounds=2, only="three")
+    args = parser.parse_args()
     if args.query:
         import polars_mcc  # noqa: F401, PLC0415 - adds `mcc`; DuckDB does not need it
 

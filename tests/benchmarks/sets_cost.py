@@ -22,7 +22,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import polars as pl
-from measuring import apart, parsed, peak, print_head, print_row, times
+from measuring import apart, peak, print_head, print_row, times
 
 from polars_mcc import each
 
@@ -33,7 +33,6 @@ ONE, ALONE = "by, one key", "by, each of ten keys"
 DUCKDB = ("DuckDB, pairs of ten grouping sets", "DuckDB, pairs of 45 grouping sets of two")
 WORST = tuple(f"worst, ten keys, depth {depth}" for depth in (1, 2, 3))
 BESIDE = tuple(zip(WORST, (*DUCKDB, WORST[1]), strict=True))
-SHORT = (ONE, ALONE, *DUCKDB, *WORST[:2])
 
 
 def write_logs(folder: Path, rows: int) -> None:
@@ -123,7 +122,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--sizes", type=int, nargs="*", default=[10**7 * 2**k for k in range(4)])
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
-    options = parsed(parser, rounds=2, queries=SHORT, sizes=[10**7, 2 * 10**7])
+    options = parser.parse_args()
     if options.query:
         run(options.query, options.logs)
     elif options.memory:

@@ -33,7 +33,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 FILES = 8
 DAYS = 8
@@ -495,8 +495,7 @@ def main() -> None:
     parser.add_argument("--query", choices=QUERIES, nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--workload", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
-    short = {"only": ["integer labels", "short text", "three"], "peers": ["DuckDB", "line"]}
-    args = parsed(parser, rounds=3, **short)
+    args = parser.parse_args()
     if args.query:
         workload = Workload(**args.workload)
         if len(args.query) > 1:
@@ -528,8 +527,7 @@ def is_asked(name: str, texts: Sequence[str]) -> bool:
 def print_whole_processes(args: argparse.Namespace) -> list[list[str]]:
     print_head(["log", "each peer"], [*WHOLE, "differ"])
     tasks = [(workload, args.rows, list(peers(workload))) for workload in WORKLOADS]
-    if not args.short:
-        tasks += [(workload, rows, ["DuckDB, from pairs"]) for workload, rows in growth(args.rows)]
+    tasks += [(workload, rows, ["DuckDB, from pairs"]) for workload, rows in growth(args.rows)]
     found = []
     for workload, rows, beside_whom in tasks:
         if not is_asked(workload.name, args.only):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 
 import polars_mcc
 
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, nargs="*", default=[8760, 365])
     parser.add_argument("--rows", type=int, nargs="*", default=[1000, 50_000])
     parser.add_argument("--rounds", type=int, default=7)
-    args = parsed(parser, inputs=[365], rows=[50_000])
+    args = parser.parse_args()
     columns = [f"{step}, s" for step in ("count all", "nothing new", "one new file")]
     columns += ["score the store, s", "score the log, s", "log / store"]
     print_head(["files", "rows of a file"], columns)

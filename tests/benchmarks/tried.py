@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from measuring import parsed, print_head, print_row
+from measuring import print_head, print_row
 from promises import MIXES, models
 from scipy.special import erfc, xlogy
 
@@ -287,7 +287,7 @@ def p_values(samples: int, rng: np.random.Generator) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
-    samples = parsed(parser, samples=500).samples
+    samples = parser.parse_args().samples
     rng = np.random.default_rng(3)
     intervals(samples, rng)
     p_values(4 * samples, rng)

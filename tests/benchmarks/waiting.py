@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from measuring import in_turns, parsed, print_head, print_row
+from measuring import in_turns, print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -26,7 +26,6 @@ NINE = (
     *("f1_macro", "recall_macro", "precision_weighted"),
 )
 KEYS = ("ink_band", "fold", "confidence_band")
-SLOW = ("`report`, Markdown", "`report`, HTML")
 
 
 def small() -> Mapping[str, Callable[[], object]]:
@@ -54,8 +53,8 @@ def small() -> Mapping[str, Callable[[], object]]:
             for to in ("rest", "total", "expected", "best", "each")
         },
         "`worst`, three keys": lambda: log.worst(*KEYS),
-        SLOW[0]: lambda: log.report(*KEYS, format="md"),
-        SLOW[1]: lambda: log.report(*KEYS),
+        "`report`, Markdown": lambda: log.report(*KEYS, format="md"),
+        "`report`, HTML": lambda: log.report(*KEYS),
     }
 
 
@@ -98,10 +97,8 @@ def main() -> None:
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--days", action="store_true")
     parser.add_argument("--rounds", type=int, default=6)
-    options = parsed(parser, rounds=4)
+    options = parser.parse_args()
     calls = wide() if options.wide else days() if options.days else small()
-    if options.short:
-        calls = {name: call for name, call in calls.items() if name not in SLOW}
     least = {name: min(seconds) for name, seconds in in_turns(calls, options.rounds).items()}
     print_head(["question"], ["times `by`", "ms"])
     for name, seconds in least.items():
