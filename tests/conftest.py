@@ -23,11 +23,10 @@ html_page._BUNDLE = "print('no libraries')"
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=2,  # CI runs each property with more
+    max_examples=15,
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-settings.register_profile("more", settings.get_profile("default"), max_examples=15)
 # For tests/mutation.py: that a test fails is enough.
 settings.register_profile(
     "quick",

@@ -433,7 +433,7 @@ def defined_by_hand(rows: list[tuple], positive: object) -> dict[str, float | in
 METRICS = ["mcc", "accuracy", "tpr", "fnr", "fpr", "precision"]
 
 
-@settings(max_examples=max(2, settings.default.max_examples // 3))
+@settings(max_examples=settings.default.max_examples // 3)
 @given(walks())
 def test_a_random_walk_over_names_dtypes_verbs_and_shapes(walk):
     frame, key, options, rows, is_lazy = walk

@@ -21,7 +21,7 @@ app = App(
     help_format="markdown",
     version=lambda: f"polars-mcc {__version__} on polars {pl.__version__}",
     default_parameter=Parameter(negative=(), negative_iterable=()),
-    suppress_keyboard_interrupt=False,  # `polars_mcc_command` says it.
+    suppress_keyboard_interrupt=False,  # `__main__` says it.
 )
 app.register_install_completion_command()
 

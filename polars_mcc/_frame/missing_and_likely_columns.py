@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.message_parts import Words, as_arguments, few, option, quoted, said
+from polars_mcc._base.message_parts import Words, as_arguments, few, option, said
 from polars_mcc._frame.labels import dtype_of_labels
 
 
@@ -59,7 +59,8 @@ def no_column(name: str, schema: pl.Schema, needed: str = "") -> str:
     known = [column for column in schema if not column.startswith("polars_mcc:")]
     nearest = _nearest(name, known)[:10]
     listed = sorted(known, key=lambda column: column not in nearest)
-    return f"no column '{name}'{needed}{did_you_mean(name, known)} {_columns_in_words(listed)}"
+    columns = f"The columns are {few(listed)}." if listed else "There are no columns."
+    return f"no column '{name}'{needed}{did_you_mean(name, known)} {columns}"
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
@@ -75,10 +76,6 @@ def _likeness(name: str, other: str) -> float:
     return max(ratio, 0.6) if is_part else ratio
 
 
-def _columns_in_words(names: Collection[str]) -> str:
-    return f"The columns are {few(names)}." if names else "There are no columns."
-
-
 _DEFAULT_NAMES: Mapping[str, str] = {"gold": defaults.GOLD, "pred": defaults.PRED}
 _IN_WORDS: Mapping[str, str] = {"gold": "the true label", "pred": "the predicted label"}
 
@@ -88,13 +85,7 @@ def missing_column(name: str, schema: pl.Schema, role: str) -> MissingColumn:
     if _DEFAULT_NAMES.get(role) != name:
         problem = no_column(name, schema, f" for {role}")
         return MissingColumn(problem, role, schema, is_default=False)
-    columns = _columns_in_words(schema)
-    if len(schema) > 10 and (labels := possible(schema)[:10]):
-        columns = (
-            f"Columns that may be labels, by name and dtype, are {quoted(labels)}, and "
-            f"{len(schema) - len(labels)} more are left out."
-        )
-    problem = f"no column '{name}' ({_IN_WORDS[role]}){did_you_mean(name, schema)} {columns}"
+    problem = no_column(name, schema, f" ({_IN_WORDS[role]})")
     return MissingColumn(problem, role, schema, is_default=True)
 
 
@@ -111,10 +102,6 @@ _PRED = (
 # Last words of columns that describe a prediction and are no label.
 _NO_LABEL = {"id", "score", "scores", "prob", "probs", "proba", "probability", "probabilities"}
 _NO_LABEL |= {"confidence", "logit", "logits", "time", "timestamp", "ts", "at", "date", "version"}
-# Words in the names of integers and text that are seldom labels: amounts, dates, free text.
-_SELDOM = {"age", "count", "counts", "days", "hours", "minutes", "seconds", "number", "score"}
-_SELDOM |= {"date", "dob", "name", "text", "desc", "description", "comment", "url", "path"}
-_OF_FEW = (pl.Boolean, pl.Enum, pl.Categorical, pl.Int8, pl.UInt8)  # dtypes of few values
 # Options that name columns.
 _COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
 _UNKNOWN = "..."
@@ -142,12 +129,6 @@ def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
         if fitting := [name for name in preds if _are_comparable(schema, gold, name)]:
             return {"gold": gold, "pred": _option(fitting)}
     return {"gold": first, "pred": _UNKNOWN if golds else _option(preds)}
-
-
-def possible(schema: pl.Schema) -> list[str]:
-    """The columns that may be labels, by name and dtype, the likeliest first: it is a guess."""
-    ranks = {name: _rank(name, dtype) for name, dtype in schema.items()}
-    return [name for rank in range(4) for name in schema if ranks[name] == rank]
 
 
 def _golds(names: Sequence[str]) -> list[str]:
@@ -192,18 +173,3 @@ def _are_comparable(schema: pl.Schema, gold: object, pred: str) -> bool:
     except pl.exceptions.SchemaError:
         return False
     return True
-
-
-def _rank(name: str, dtype: pl.DataType) -> int | None:
-    """How unlikely it is that a column has labels. None: it has other values, such as dates."""
-    kind = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
-    if not (kind.is_integer() or kind in (pl.String, *_OF_FEW)):
-        return None
-    words = {*_words(name)}
-    if any(words & wanted for wanted in (*_GOLD, *_PRED)):
-        return 0
-    if kind in _OF_FEW:
-        return 1
-    if not words or words & _SELDOM:
-        return None
-    return 2 if kind.is_integer() else 3

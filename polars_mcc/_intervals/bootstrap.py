@@ -25,7 +25,6 @@ from polars_mcc._counts.class_counts import classes_of_pairs, is_scored
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._intervals.count_arrays import labels_and_codes
 from polars_mcc._intervals.interval_options import (
     Bootstrap,
     IntervalOptions,
@@ -115,28 +114,6 @@ class Resampled:
             n_null=pl.lit(0, pl.Int64),
         )
 
-    def as_classes(self, counts: _Ints) -> pl.DataFrame:
-        """The classes of tables with these counts, (tables, cells): a row per table and class."""
-        labels, gold, pred = self._labels_and_codes
-        tables, is_hit = len(counts), gold == pred
-        sides = {
-            "gold_n": _added_up(counts, gold, labels.len()),
-            "pred_n": _added_up(counts, pred, labels.len()),
-            "hit_n": _added_up(counts[:, is_hit], gold[is_hit], labels.len()),
-        }
-        return pl.DataFrame(
-            {
-                _SLICE: self.number,
-                _DRAW: np.repeat(np.arange(tables), labels.len()),
-                "label": labels[np.tile(np.arange(labels.len()), tables)],
-                **{name: side.reshape(-1) for name, side in sides.items()},
-            }
-        )
-
-    @cached_property
-    def _labels_and_codes(self) -> tuple[pl.Series, _Ints, _Ints]:
-        return labels_and_codes(self.cells["gold"], self.cells["pred"])
-
 
 def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl.DataFrame:
     """Score each slice, with `_low`, `_high` and `_se` of each metric from replicates."""
@@ -213,20 +190,14 @@ def _scored(
 ) -> list[pl.DataFrame]:
     """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
     alone = replace(log.whole, has_models=False, slice_splits=(_SLICE, _DRAW), pair_splits=())
-    wide, names = alone.numbers.wide, [metric.name for metric in options.metrics]
-    needs_pairs = any(metric.needs_pairs for metric in options.metrics)
-    rows_of = Resampled.as_pairs if needs_pairs else Resampled.as_classes
+    names = [metric.name for metric in options.metrics]
     scores_of_draws = []
     for step in steps:
         drawn = [(table, n) for table, n in zip(tables, step, strict=True) if n is not None]
         with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
-            rows = pl.concat(threads.map(lambda table_n: rows_of(*table_n), drawn)).lazy()
-        cells = merged(alone, rows) if needs_pairs else None  # adds up the clusters of a pair
-        classes = rows.with_columns(
-            pl.col("^(gold|pred|hit)_n$").cast(wide), null_n=pl.lit(0, wide), unit=pl.lit(1.0)
-        )
-        if cells is not None:
-            classes = classes_of_pairs(alone, cells)
+            rows = pl.concat(threads.map(lambda table_n: Resampled.as_pairs(*table_n), drawn))
+        cells = merged(alone, rows.lazy())  # adds up the clusters of a pair
+        classes = classes_of_pairs(alone, cells)
         scores = measure(alone, classes, options.metrics, pairs=cells, positive=options.positive)
         values = pl.col(names).cast(pl.Float64).fill_null(math.nan)
         scores_of_draws.append(scores.select(_SLICE, _DRAW, values).sort(_SLICE, _DRAW).collect())
@@ -275,13 +246,3 @@ def _bca(tails: list[float], replicates: _Floats, score: float, influence: _Floa
         return _NORMAL.cdf(bias + z / (1 - acceleration * z))
 
     return [corrected(tail) for tail in tails]
-
-
-def _added_up(counts: _Ints, codes: _Ints, labels: int) -> _Ints:
-    """Add up counts of shape (tables, cells) by the code of each cell: (tables, labels)."""
-    sums = np.zeros((len(counts), labels), dtype=np.int64)
-    if len(codes):
-        order = np.argsort(codes, kind="stable")
-        present, first = np.unique(codes[order], return_index=True)
-        sums[:, present] = np.add.reduceat(counts[:, order], first, axis=1)
-    return sums

@@ -183,7 +183,7 @@ def shell(workload: Workload, folder: Path) -> None:
     """The same scores, by the command line. It writes a table of text."""
     from contextlib import redirect_stdout, suppress
 
-    from polars_mcc._cli.polars_mcc_command import main
+    from polars_mcc.__main__ import main
 
     sys.argv = ["polars-mcc", "by", *files(workload, folder)]
     sys.argv += [text for key in workload.keys for text in ("--by", key)]

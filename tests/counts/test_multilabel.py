@@ -280,7 +280,7 @@ def test_lists_of_one_label_are_rows_of_one_label(rows, run):
 @pytest.mark.slow
 @example(rows=[("x", [0, 1, 0], [2]), ("x", [1, 0], [2, 2])])
 @example(rows=[("x", [0], [0, 1, 2])])  # No true negatives: 3/3 - 1/3 - 2/3 is not 0 as floats.
-@settings(max_examples=max(2, settings.default.max_examples // 2))  # Six queries each.
+@settings(max_examples=settings.default.max_examples // 2)  # Six queries each.
 @given(rows=rows)
 def test_counts_of_lists_are_their_log(rows, run):
     log = log_of(rows)

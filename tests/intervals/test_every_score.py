@@ -58,7 +58,7 @@ def measured(table: oracles.Table, metrics=NAMES, **options) -> dict:
     return row
 
 
-@settings(max_examples=max(2, settings.default.max_examples // 2))
+@settings(max_examples=settings.default.max_examples // 2)
 @given(tables)
 def test_standard_errors_are_those_of_numerical_differentiation(table):
     t, p = oracles.marginals(table)
@@ -81,7 +81,7 @@ def test_standard_errors_are_those_of_numerical_differentiation(table):
 
 
 @pytest.mark.slow
-@settings(max_examples=max(2, settings.default.max_examples // 2))
+@settings(max_examples=settings.default.max_examples // 2)
 @given(tables)
 @example({(0, 0): 2, (0, 1): 4, (1, 0): 1, (1, 1): 2})  # independent
 def test_intervals_are_wilsons_with_the_variance_of_smoothed_tables(table):
@@ -176,7 +176,7 @@ def test_intervals_of_proportions_are_wilsons(table):
 
 
 @pytest.mark.slow
-@settings(max_examples=max(1, settings.default.max_examples // 5))
+@settings(max_examples=settings.default.max_examples // 5)
 @given(st.lists(few.map(oracles.table_of), min_size=1, max_size=12))
 @example(
     [

@@ -39,15 +39,28 @@ def interval(table: oracles.Table, method: str | Bootstrap = "score") -> dict:
 
 
 @given(tables)
-def test_the_standard_error_is_that_of_numerical_differentiation(matrix):
+def test_errors_and_limits_are_those_of_their_definitions(matrix):
+    """The error is that of numerical differentiation; Fisher's and Wald's limits follow from it."""
     table = oracles.table_of(matrix)
     assume(is_defined(table))
-    expected = oracles.standard_error(table)
-    found = interval(table)
-    if abs(found["mcc"]) == 1 or expected < 1e-9:
-        assert found["mcc_se"] is None
-    else:
-        assert found["mcc_se"] == pytest.approx(expected, rel=1e-10, abs=0)
+    fisher, wald = interval(table, "fisher"), interval(table, "wald")
+    expected, r, se = oracles.standard_error(table), fisher["mcc"], fisher["mcc_se"]
+    # Without a number for 0/0, a class that is never predicted has no limits of its own.
+    log = counts_of([table]).mcc(weight="n", zero_division=None)
+    found = log.score(ci=0.95).row(0, named=True)
+    limits = pytest.approx(oracles.score_interval(table, Z), rel=0, abs=1e-9)
+    assert [found["mcc_low"], found["mcc_high"]] == limits
+    assert interval(table)["mcc_se"] == se == wald["mcc_se"]
+    if abs(r) == 1 or expected < 1e-9:
+        assert [fisher[limit] for limit in INTERVAL] == [wald[limit] for limit in INTERVAL]
+        assert se is fisher["mcc_low"] is fisher["mcc_high"] is None
+        return
+    assert se == pytest.approx(expected, rel=1e-10, abs=0)
+    reach = Z * se / (1 - r * r)
+    limits = [math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)]
+    assert [fisher["mcc_low"], fisher["mcc_high"]] == pytest.approx(limits, abs=1e-9)
+    limits = [max(-1.0, r - Z * se), min(1.0, r + Z * se)]
+    assert [wald["mcc_low"], wald["mcc_high"]] == pytest.approx(limits, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -108,17 +121,6 @@ def test_the_variance_of_phi():
     assert found["mcc_se"] == pytest.approx(math.sqrt(variance), rel=1e-12)
 
 
-@given(tables)
-def test_score_limits_are_those_of_their_definition(matrix):
-    """Without a number for 0/0, a class that is never predicted has no limits of its own."""
-    table = oracles.table_of(matrix)
-    assume(is_defined(table))
-    log = counts_of([table]).mcc(weight="n", zero_division=None)
-    found = log.score(ci=0.95).row(0, named=True)
-    expected = oracles.score_interval(table, Z)
-    assert [found["mcc_low"], found["mcc_high"]] == pytest.approx(expected, rel=0, abs=1e-9)
-
-
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_score_limits_of_balanced_symmetric_tables_are_nearly_wilsons(hits, misses):
     """For these tables, R is 2·accuracy - 1. The smoothed margin has one row less or more."""
@@ -127,23 +129,6 @@ def test_score_limits_of_balanced_symmetric_tables_are_nearly_wilsons(hits, miss
     expected = [2 * limit - 1 for limit in oracles.wilson(2 * hits, 2 * (hits + misses), Z)]
     limits = [found["mcc_low"], found["mcc_high"]]
     assert limits == pytest.approx(expected, abs=0.3 / (hits + misses))
-
-
-@given(tables)
-def test_fisher_and_wald_follow_from_the_standard_error(matrix):
-    table = oracles.table_of(matrix)
-    assume(is_defined(table))
-    fisher, wald = interval(table, "fisher"), interval(table, "wald")
-    r, se = fisher["mcc"], fisher["mcc_se"]
-    if se is None:
-        assert [fisher[limit] for limit in INTERVAL] == [wald[limit] for limit in INTERVAL]
-        assert fisher["mcc_low"] is fisher["mcc_high"] is None
-        return
-    reach = Z * se / (1 - r * r)
-    expected = [math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)]
-    assert [fisher["mcc_low"], fisher["mcc_high"]] == pytest.approx(expected, abs=1e-9)
-    expected = [max(-1.0, r - Z * se), min(1.0, r + Z * se)]
-    assert [wald["mcc_low"], wald["mcc_high"]] == pytest.approx(expected, abs=1e-12)
 
 
 @given(tables, st.sampled_from(NATIVE))

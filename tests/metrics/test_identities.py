@@ -8,7 +8,7 @@ import math
 import oracles
 import polars as pl
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import mcc_of
 from tables import counts_of
@@ -46,64 +46,45 @@ def test_published_roundings():
     assert round(polars_mcc.SeriesMcc(y).score(x), 3) == -0.167
 
 
-@given(matrices)
-@example([[10**6, 1], [1, 3]])
-def test_within_4_ulp_of_exact_arithmetic(matrix):
+@given(matrices, st.permutations(range(5)), st.integers(2, 10**9))
+@example([[10**6, 1], [1, 3]], range(2), 2)
+def test_identities_for_k_classes(matrix, names, factor):
+    """And 4 units in the last place of exact arithmetic, and what leaves the score as it is."""
     table = oracles.table_of(matrix)
-    truth = oracles.exact(table)
-    found = mcc_of(table)
+    found, truth = mcc_of(table), oracles.exact(table)
     if truth is None:
         assert found is None
-    else:
-        assert oracles.ulps(found, truth) <= 4, (found, truth)
-
-
-@pytest.mark.parametrize(
-    "identity",
-    [oracles.triple_sum, oracles.one_vs_rest_sums, lambda t: oracles.one_hot(oracles.rows_of(t))],
-)
-@given(matrix=matrices)
-def test_identities_for_k_classes(identity, matrix):
-    table = oracles.table_of(matrix)
-    assume(sum(table.values()) > 0)
-    assert mcc_of(table) == pytest.approx(identity(table), abs=CLOSE)
-
-
-@pytest.mark.parametrize(
-    "identity",
-    [
-        oracles.binary,
-        oracles.matthews_1975,
-        oracles.root_of_rates,
-        oracles.informedness_markedness,
-    ],
-)
-@given(tp=filled, fn=filled, fp=filled, tn=filled)
-def test_identities_for_two_classes(identity, tp, fn, fp, tn):
-    found = mcc_of({(1, 1): tp, (1, 0): fn, (0, 1): fp, (0, 0): tn})
-    # The last two identities lose half the digits near 0: they take a root of a number near 0.
-    assert found == pytest.approx(identity(tp, fn, fp, tn), abs=1e-7)
-    if abs(found) > 1e-3:
-        assert found == pytest.approx(identity(tp, fn, fp, tn), rel=1e-9)
-
-
-@given(*[st.integers(1, 50)] * 4)
-def test_pearson_correlation_and_chi_squared(tp, fn, fp, tn):
-    found = mcc_of({(1, 1): tp, (1, 0): fn, (0, 1): fp, (0, 0): tn})
-    assert found == pytest.approx(oracles.pearson(tp, fn, fp, tn), abs=CLOSE)
-    assert abs(found) == pytest.approx(oracles.root_of_chi2(tp, fn, fp, tn), abs=1e-7)
-
-
-@given(matrices, st.permutations(range(5)), st.integers(2, 10**9))
-def test_invariances(matrix, names, factor):
-    table = oracles.table_of(matrix)
-    assume(sum(table.values()) > 0)
-    found = mcc_of(table)
+        return
+    assert oracles.ulps(found, truth) <= 4, (found, truth)
+    assert found == pytest.approx(oracles.triple_sum(table), abs=CLOSE)
+    assert found == pytest.approx(oracles.one_vs_rest_sums(table), abs=CLOSE)
+    if sum(table.values()) < 10**5:
+        assert found == pytest.approx(oracles.one_hot(oracles.rows_of(table)), abs=CLOSE)
     assert mcc_of({(names[g], names[p]): n for (g, p), n in table.items()}) == found, "relabelling"
     assert mcc_of(dict(reversed(table.items()))) == found, "row order"
     assert mcc_of({(p, g): n for (g, p), n in table.items()}) == found, "gold and pred swapped"
     scaled = mcc_of({pair: n * factor for pair, n in table.items()})
     assert scaled == pytest.approx(found, rel=1e-15, abs=0), "counts multiplied"
+
+
+@given(*[filled] * 4)
+@example(1, 1, 1, 1)
+@example(50, 3, 1, 20)
+def test_identities_for_two_classes(tp, fn, fp, tn):
+    found = mcc_of({(1, 1): tp, (1, 0): fn, (0, 1): fp, (0, 0): tn})
+    for identity in (
+        oracles.binary,
+        oracles.matthews_1975,
+        oracles.root_of_rates,
+        oracles.informedness_markedness,
+    ):
+        # The last two lose half the digits near 0: they take a root of a number near 0.
+        assert found == pytest.approx(identity(tp, fn, fp, tn), abs=1e-7)
+        if abs(found) > 1e-3:
+            assert found == pytest.approx(identity(tp, fn, fp, tn), rel=1e-9)
+    if max(tp, fn, fp, tn) <= 50:
+        assert found == pytest.approx(oracles.pearson(tp, fn, fp, tn), abs=CLOSE)
+        assert abs(found) == pytest.approx(oracles.root_of_chi2(tp, fn, fp, tn), abs=1e-7)
 
 
 def scores_of(tables: list[dict]) -> list[float]:

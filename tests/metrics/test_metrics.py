@@ -76,26 +76,15 @@ def test_ends_of_columns_are_those_of_the_classes(keys, ci):
         assert_frame_equal(found, expected.sort(keys) if keys else expected, check_exact=True)
 
 
-@given(matrices)
-def test_the_family_by_its_definitions(matrix):
+@given(matrices, st.integers(0, 5))
+def test_every_metric_by_its_definition(matrix, label):
     table = oracles.table_of(matrix)
     assume(sum(table.values()))
-    names = [name for name in OF_CLASSES if name not in BOUNDS]
-    found = measured(table, metrics=names)
-    expected = oracles.family(table)
+    names = [*(name for name in OF_CLASSES if name not in BOUNDS), *OF_POSITIVE]
+    found = measured(table, metrics=names, positive=label)
+    expected = oracles.family(table) | oracles.of_positive(table, label)
     assert set(names) == set(expected)
     for name in names:
-        assert found[name] == oracles.shown(name, expected[name], **CLOSE), name
-
-
-@given(matrices, st.integers(0, 5))
-def test_the_binary_vocabulary_by_its_definitions(matrix, label):
-    table = oracles.table_of(matrix)
-    assume(sum(table.values()))
-    found = measured(table, metrics=OF_POSITIVE, positive=label)
-    expected = oracles.of_positive(table, label)
-    assert set(OF_POSITIVE) == set(expected)
-    for name in OF_POSITIVE:
         assert found[name] == oracles.shown(name, expected[name], **CLOSE), name
 
 

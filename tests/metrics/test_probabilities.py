@@ -180,33 +180,20 @@ def of_rows(rows, metrics=NAMES, score=lambda p: p, **options) -> dict:
     return ask(log, "score", score="p", metrics=metrics, **options).to_dicts()[0]
 
 
-@pytest.mark.parametrize(
-    "monotone",
-    [lambda p: p * 8 - 3, lambda p: p.exp(), lambda p: p.rank(), lambda p: p * 2.0**900],
-)
-@given(rows=some_rows)
-def test_only_the_order_matters_to_an_area(rows, monotone):
+@given(some_rows)
+def test_scores_that_are_moved_or_turned_round(rows):
+    """Only the order matters to an area, and only the levels to resolution and uncertainty.
+
+    The area of -score is 1 minus the area, and so is that of the other class.
+    """
     assume(len({p for _, p in rows}) == len({math.exp(p) for _, p in rows}))
     assume(len({p for _, p in rows}) == len({p * 8 - 3 for _, p in rows}))
-    moved, found = of_rows(rows, OF_ORDER, score=monotone), of_rows(rows, OF_ORDER)
-    assert moved["roc_auc"] == found["roc_auc"]
-    assert moved["roc_auc_ties"] == found["roc_auc_ties"]
-    assert moved["average_precision"] == near(found["average_precision"])
-
-
-@given(some_rows)
-def test_only_the_levels_matter_to_resolution_and_uncertainty(rows):
-    """So they need no probabilities."""
-    assume(len({p for _, p in rows}) == len({p * 8 - 3 for _, p in rows}))
-    names = ["brier_resolution", "brier_uncertainty"]
-    moved, found = of_rows(rows, names, score=lambda p: p * 8 - 3), of_rows(rows, names)
-    assert [moved[name] for name in names] == [near(found[name]) for name in names]
-
-
-@given(some_rows)
-def test_scores_and_golds_turned_round(rows):
-    """The area of -score is 1 minus the area, and so is that of the other class."""
-    found = of_rows(rows)
+    found, names = of_rows(rows), [*OF_ORDER, "brier_resolution", "brier_uncertainty"]
+    for move in (pl.Expr.exp, pl.Expr.rank, lambda p: p * 8 - 3, lambda p: p * 2.0**900):
+        moved = of_rows(rows, names, score=move)
+        assert moved["roc_auc"] == found["roc_auc"]
+        assert moved["roc_auc_ties"] == found["roc_auc_ties"]
+        assert [moved[name] for name in names] == [near(found[name]) for name in names]
     negated = of_rows(rows, OF_ORDER, score=lambda p: -p)
     others = of_rows([(not gold, p) for gold, p in rows], OF_ORDER)
     assert others["roc_auc"] == negated["roc_auc"]

@@ -37,7 +37,10 @@ def test_every_slice_is_exact(rows, dtype, run):
 
 @given(rows=rows, splits=st.lists(st.integers(0, 2), min_size=40, max_size=40))
 def test_a_counts_table_is_a_compressed_log(rows, splits, run):
-    """The log, its counts, and the merged counts of any split of the log give equal answers."""
+    """The log, its counts, and the merged counts of any split of the log give equal answers.
+
+    `score` is the only slice.
+    """
     log = log_of(rows)
     expected = log.mcc.by("key")
 
@@ -51,21 +54,11 @@ def test_a_counts_table_is_a_compressed_log(rows, splits, run):
     again = pl.concat([counts, counts]).mcc(weight="n").counts("key")
     assert_frame_equal(again, counts.with_columns(pl.col("n") * 2), check_exact=True)
     assert_frame_equal(counts.mcc(weight="n").by("key"), expected, check_exact=True)
-
-
-@given(rows=rows)
-def test_counts_are_the_rows(rows, run):
-    counts = run(log_of(rows), lambda frame: frame.mcc.counts("key"))
     assert counts.columns == ["key", "gold", "pred", "n"]
     expanded = counts.select(pl.all().repeat_by("n").explode()).drop_nulls("n").rows()
     names = coded(rows, pl.String())
     assert sorted(map(repr, (row[:3] for row in expanded))) == sorted(map(repr, names))
     assert_frame_equal(counts, counts.sort("key", "gold", "pred"), check_exact=True)
-
-
-@given(rows=rows)
-def test_score_is_the_only_slice(rows, run):
-    log = log_of(rows)
     answer = run(log, lambda f: f.mcc.score())
     one_slice = log.mcc.by(pl.lit("all").alias("key")).drop("key")
     if rows:

@@ -65,22 +65,18 @@ def shown(answer: pl.DataFrame) -> list[tuple]:
     return answer.select("key", "threshold", "n", *COUNTS, "mcc", "n_null").rows()
 
 
-@given(rows=rows)
-def test_every_score_is_a_threshold(run, rows):
-    answer = run(frame_of(rows), lambda log: log.mcc(score="score").curve("key"))
-    assert shown(answer) == curve_of(rows)
+@given(
+    rows=rows,
+    listed=st.sets(st.sampled_from([-1.0, 0.0, 0.3, 0.5, 2.0]), min_size=1).map(sorted),
+    number=st.integers(1, 6),
+)
+def test_thresholds_are_scores_or_listed_or_quantiles_of_all_rows(run, rows, listed, number):
+    def curve(thresholds):
+        ask = lambda log: log.mcc(score="score").curve("key", thresholds=thresholds)  # noqa: E731
+        return shown(run(frame_of(rows), ask))
 
-
-@given(rows=rows, cuts=st.sets(st.sampled_from([-1.0, 0.0, 0.3, 0.5, 2.0]), min_size=1))
-def test_listed_thresholds(run, rows, cuts):
-    cuts = sorted(cuts)
-    answer = run(frame_of(rows), lambda log: log.mcc(score="score").curve("key", thresholds=cuts))
-    assert shown(answer) == curve_of(rows, cuts)
-
-
-@given(rows=rows, number=st.integers(1, 6))
-def test_quantiles_are_those_of_all_rows(run, rows, number):
-    answer = run(frame_of(rows), lambda log: log.mcc(score="score").curve("key", thresholds=number))
+    assert curve(None) == curve_of(rows)
+    assert curve(listed) == curve_of(rows, listed)
     everything = sorted(score for _, gold, score in rows if is_scored(gold, score))
     cuts = []
     for cut in sorted(set(everything)):
@@ -90,7 +86,7 @@ def test_quantiles_are_those_of_all_rows(run, rows, number):
         if math.floor(steps[0]) > math.floor(steps[1]):
             cuts.append(cut)
     assert len(cuts) <= number
-    assert shown(answer) == curve_of(rows, cuts)
+    assert curve(number) == curve_of(rows, cuts)
 
 
 @given(
