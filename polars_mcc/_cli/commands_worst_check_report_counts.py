@@ -161,22 +161,18 @@ def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
 
 
 def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str:
-    """How many slices or gaps pass, between which scores; how many miss a threshold by chance."""
-    of_verdict = {name: judged.filter(verdict=name) for name in ("passes", "not significant")}
-    passing, missing = of_verdict.values()
-    n_not_judged = judged.height - passing.height - missing.height
+    """How many slices or gaps pass, between which scores; how many may miss it by chance."""
     ranges = _gap_ranges if what == "gap" else _score_ranges
     parts = []
-    if passing.height or not missing.height:
-        passed = f"1 {what} passes" if passing.height == 1 else f"{passing.height} {what}s pass"
-        parts.append(": ".join(filter(None, [passed, ranges(passing)])))
-    if missing.height:
-        is_diff, several = "diff" in missing.columns, missing.height > 1
-        words = ("is worse", "are worse") if is_diff else ("misses a threshold", "miss a threshold")
-        words = ("is too wide", "are too wide") if what == "gap" else words
-        slices = f"{missing.height} {what}{'s' if several else ''} {words[several]}"
-        parts.append(f"{slices}, but not significantly: {ranges(missing)}")
-    return "; ".join([*parts, *([f"{n_not_judged} not judged"] if n_not_judged else [])])
+    for verdict, words in {
+        "passes": (f"{what} passes", f"{what}s pass"),
+        "not significant": ("outside the limit, but not significantly",) * 2,
+        "not judged": ("not judged",) * 2,
+    }.items():
+        if n := (slices := judged.filter(verdict=verdict)).height:
+            scores = "" if verdict == "not judged" else ranges(slices)
+            parts.append(": ".join(filter(None, [f"{n} {words[n > 1]}", scores])))
+    return "; ".join(parts)
 
 
 def _score_ranges(slices: pl.DataFrame) -> str:

@@ -208,24 +208,19 @@ def judged_gaps(
 
 def _failure(judged: pl.DataFrame, ci: float | None) -> str:
     """The message of the error: which gaps are too wide, or cannot be judged; "" if all pass."""
-    known = judged.filter(pl.col(VERDICT) != "not judged")
-    wide = known.filter(pl.col(VERDICT) == "fails")
-    messages = []
-    if wide.height:
-        each = wide.select("metric", MAX_GAP).unique(maintain_order=True).rows()
-        words = ", ".join(f"gap of {name} above {bound}" for name, bound in each)
-        sure = "" if ci is None else f", significantly (ci={ci})"
-        fail = "fails" if wide.height == 1 else "fail"
-        messages.append(f"{wide.height} of {known.height} gaps {fail}: {words}{sure}")
-    apart: list[str] = [name for name in ("metric", "model") if name in judged.columns]
-    left = (
-        judged.join(known, on=apart, how="anti", maintain_order="left")
-        .select(apart)
-        .unique(maintain_order=True)
-    )
-    if left.height:
-        names = ", ".join(" of ".join(row) for row in left.rows())
-        messages.append(f"no gap of {names} can be judged: fewer than two slices are compared")
     if judged.is_empty():
-        messages.append("there is no slice to judge")
+        return "there is no slice to judge"
+    known = judged.filter(pl.col(VERDICT) != "not judged")
+    wide, messages = known.filter(pl.col(VERDICT) == "fails"), []
+    if wide.height:
+        bounds = wide.select("metric", MAX_GAP).unique(maintain_order=True).rows()
+        words = ", ".join(f"gap of {name} above {bound}" for name, bound in bounds)
+        fail = "fails" if wide.height == 1 else "fail"
+        sure = "" if ci is None else f", significantly (ci={ci})"
+        messages.append(f"{wide.height} of {known.height} gaps {fail}: {words}{sure}")
+    apart = [name for name in ("metric", "model") if name in judged.columns]
+    left = {*judged.select(apart).rows()} - {*known.select(apart).rows()}
+    if left:
+        names = ", ".join(" of ".join(row) for row in sorted(left))
+        messages.append(f"no gap of {names} can be judged: fewer than two slices are compared")
     return "; ".join(messages) + table(wide.drop(VERDICT))

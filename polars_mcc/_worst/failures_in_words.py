@@ -16,6 +16,11 @@ LONGEST_LIST = 100
 CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
 """The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
 label: in the slice, and in the rest."""
+_MORE = {
+    "beyond the list": "not listed",
+    "most rows": "with most of the rows",
+    "explained by those listed": "only because they share rows with these",
+}
 _REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
 
 
@@ -24,34 +29,24 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
     models = answer.unique("model") if has_models else answer.head(1)
     if models.is_empty():
         return "No slice was tested: none has enough rows and two labels."
-    tested = models["n_tested"].to_list()
-    number = f"{tested[0]:,} slices of each of {len(tested)} models"
-    if len(tested) == 1:
-        number = f"{tested[0]:,} slices"
-    elif len({*tested}) > 1:
-        number = f"{sum(tested):,} slices of {len(tested)} models"
+    of_models = f" of {models.height} models" if models.height > 1 else ""
     untested = max(models["n_untested"].to_list())
-    too_small = "1 more has" if untested == 1 else f"{untested:,} more have"
-    small = f" ({too_small} too few rows or labels)" if untested else ""
+    small = f" ({untested:,} more have too few rows or labels)" if untested else ""
     n_of = {str(verdict): n for verdict, n in answer["verdict"].value_counts().rows()}
-    listed, large = n_of.get("listed", 0), n_of.get("most rows", 0)
-    worse = f"{listed or 'none'} {'are' if listed > 1 else 'is'} worse than {_REFERENCES[to]}"
-    if beyond := n_of.get("beyond the list"):
-        worse += f", and {beyond:,} more that are not listed"
-    if large:
-        worse += f", {'and' if listed else 'but'} {large:,} with most of the rows"
-    if explained := n_of.get("explained by those listed"):
-        these = "it" if listed + large == 1 else "these"
-        worse += f"; {explained:,} more only because they share rows with {these}"
+    listed = n_of.get("listed", 0)
+    worse = [f"{listed or 'none'} {'are' if listed > 1 else 'is'} worse than {_REFERENCES[to]}"]
+    worse += [
+        f"{n_of[verdict]:,} more {words}" for verdict, words in _MORE.items() if verdict in n_of
+    ]
     named = {"With most rows": answer.filter(verdict="most rows").head(1)}
     named["Nearest"] = _nearest(answer, has_models=has_models)
-    sentences = [f"{number} tested{small}: {worse}."]
-    sentences += [
+    shown = [
         _unlisted_in_words(name, row, metric, to, has_models=has_models)
         for name, slices in named.items()
         for row in slices.iter_rows(named=True)
     ]
-    return " ".join(sentences)
+    tested = f"{models['n_tested'].sum():,} slices{of_models} tested{small}"
+    return " ".join([f"{tested}: {'; '.join(worse)}.", *shown])
 
 
 def _nearest(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:

@@ -43,7 +43,7 @@ def test_how_good_how_sure_and_which_slices_are_behind():
         f"frequent labels, {score:.3f} means that {100 * right:.0f} % of the rows are right."
     )
     [found] = LOG.mcc.worst("country", "device").iter_rows(named=True)
-    worse = "1 is worse than the rest of the log; 2 more only because they share rows with it"
+    worse = "1 is worse than the rest of the log; 2 more only because they share rows with these"
     assert texts[2] == f"{found['n_tested']} slices tested: {worse}."
     assert texts[3].startswith(
         f"country = c3 and device = d1: MCC is {found['mcc']:.3f} over {found['n']} rows, and "

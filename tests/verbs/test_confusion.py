@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from sklearn.metrics import confusion_matrix
-from support import LABELS, NAMES, ask, coded, log_of, rows
+from support import LABELS, NAMES, coded, log_of, rows
 
 import polars_mcc
 
@@ -36,6 +36,24 @@ def test_each_slice_against_scikit_learn(rows, normalize, run):
         how = {None: None, "gold": "true", "pred": "pred", "all": "all"}[normalize]
         expected = confusion_matrix(gold, pred, labels=NAMES, normalize=how)
         np.testing.assert_allclose(cells, expected, rtol=1e-15)
+    assert_is_long_form(answer, log_of(rows), normalize, run)
+
+
+def assert_is_long_form(wide, log, normalize, run):
+    """The long form has the cells of the matrix, and without `labels` those that are not 0."""
+    value, names = "n" if normalize is None else "share", pl.Enum(NAMES)
+    ask = {"normalize": normalize, "long": True}
+    square = run(log, lambda f: f.mcc.confusion("key", labels=NAMES, **ask))
+    assert square.columns == ["key", "gold", "pred", value, "n_null"]
+    unpivoted = wide.unpivot(NAMES, index=["key", "gold", "n_null"], variable_name="pred")
+    unpivoted = unpivoted.with_columns(pl.col("gold", "pred").cast(names))
+    unpivoted = unpivoted.sort("key", "gold", "pred")
+    assert square.rows() == unpivoted.select("key", "gold", "pred", "value", "n_null").rows()
+    occurring = run(log, lambda f: f.mcc.confusion("key", **ask))
+    assert occurring.filter(pl.col(value) > 0).equals(square.filter(pl.col(value) > 0))
+    without = occurring.filter(pl.col(value) == 0)
+    assert without.select("gold", "pred").rows() == [(None, None)] * without.height
+    assert {*occurring["key"]} == {*wide["key"]}, "a slice without scored rows has a row"
 
 
 def test_the_labels_that_occur_are_found_in_a_dataframe():
@@ -102,33 +120,6 @@ def test_models_and_float_weights(run):
         ("a", "u", 0.5, 0.0, 0.0),
         ("a", "v", 0.0, 2.0, 0.0),
     ]
-
-
-@pytest.mark.parametrize("normalize", [None, "gold", "pred", "all"])
-@given(rows=rows)
-def test_the_long_form_has_the_cells_of_the_matrix(rows, normalize, run):
-    options = {"normalize": normalize, "nulls": "drop"}
-    value = "n" if normalize is None else "share"
-    log = log_of(rows)
-    wide = ask(log, "confusion", "key", labels=NAMES, **options)
-    square = run(log, lambda f: ask(f, "confusion", "key", labels=NAMES, long=True, **options))
-    assert square.columns == ["key", "gold", "pred", value, "n_null"]
-    names = pl.Enum(NAMES)
-    unpivoted = wide.unpivot(NAMES, index=["key", "gold", "n_null"], variable_name="pred")
-    unpivoted = unpivoted.with_columns(
-        gold=pl.col("gold").cast(names), pred=pl.col("pred").cast(names)
-    )
-    unpivoted = unpivoted.sort("key", "gold", "pred").select(
-        "key", "gold", "pred", "value", "n_null"
-    )
-    assert square.rows() == unpivoted.rows()
-
-    occurring = run(log, lambda f: ask(f, "confusion", "key", long=True, **options))
-    filled = square.filter(pl.col(value) > 0)
-    assert occurring.filter(pl.col(value) > 0).equals(filled)
-    without = occurring.filter(pl.col(value) == 0)
-    assert without.select("gold", "pred").rows() == [(None, None)] * without.height
-    assert {*occurring["key"]} == {*wide["key"]}, "a slice without scored rows has a row"
 
 
 @example(rows=[("x", 0, 0), ("x", 0, 1), ("x", 1, 1), ("x", 1, 1), ("x", 2, 1), ("x", 1, 2)])

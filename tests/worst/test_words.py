@@ -111,14 +111,15 @@ def test_a_search_in_words():
         "9 slices tested (2 more have too few rows or labels): 1 is worse than the rest of the log."
     )
     assert said_of(verdict=f"listed, listed, beyond the list, {explained}", n_untested=1) == (
-        "9 slices tested (1 more has too few rows or labels): 2 are worse than the rest of the "
-        "log, and 1 more that are not listed; 1 more only because they share rows with these."
+        "9 slices tested (1 more have too few rows or labels): 2 are worse than the rest of the "
+        "log; 1 more not listed; 1 more only because they share rows with these."
     )
     most = "With most rows: k = 1 (n 40, mcc 0.100, rest of the log 0.200, p_adjusted 0.5)."
     assert said_of(verdict=f"most rows, {explained}, {explained}") == (
-        "9 slices tested: none is worse than the rest of the log, but 1 with most of the rows; "
-        f"2 more only because they share rows with it. {most}"
+        "9 slices tested: none is worse than the rest of the log; 1 more with most of the rows; "
+        f"2 more only because they share rows with these. {most}"
     )
     assert said_of(verdict="listed, most rows") == (
-        f"9 slices tested: 1 is worse than the rest of the log, and 1 with most of the rows. {most}"
+        "9 slices tested: 1 is worse than the rest of the log; 1 more with most of the rows. "
+        f"{most}"
     )
