@@ -36,9 +36,10 @@ def differ(groups: Sequence[Sequence[str]], columns: Iterable[tuple[str, Rows]])
     has = []
     for name, rows in columns:
         of_groups = ([text for text in group if text in rows] for group in groups)
-        each = [" and ".join(_with_rows(text, rows) for text in group) for group in of_groups]
-        shown = [texts for texts in each if texts][:_SHOWN]
-        has.append(f"'{name}' has {', '.join(shown)}{', …' if len(each) > _SHOWN else ''}")
+        each = [
+            " and ".join(_with_rows(text, rows) for text in group) for group in of_groups if group
+        ]
+        has.append(f"'{name}' has {', '.join(each[:_SHOWN])}{', …' if len(each) > _SHOWN else ''}")
     return f"differ only in case, spaces or Unicode form: {'; '.join(has)}"
 
 

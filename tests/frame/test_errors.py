@@ -133,7 +133,7 @@ def test_of_many_columns_the_nearest_are_listed():
     told, call = str(raised.value).split(" Name the labels: ")
     assert told.startswith("no column 'gold' (the true label); did you mean 'golden'? The columns")
     assert told.endswith(", 'golden', 'note' and 42 more."), "the nearest ten, in their order"
-    assert call == "df.mcc(gold='...', pred='...').score()"
+    assert call == 'df.mcc(gold="...", pred="...").score()'
 
 
 def test_what_matches_no_column_lists_few_of_them():
