@@ -164,14 +164,17 @@ def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str
     """How many slices or gaps pass, between which scores; how many may miss it by chance."""
     ranges = _gap_ranges if what == "gap" else _score_ranges
     parts = []
-    for verdict, words in {
-        "passes": (f"{what} passes", f"{what}s pass"),
-        "not significant": ("outside the limit, but not significantly",) * 2,
-        "not judged": ("not judged",) * 2,
-    }.items():
+    for verdict, one, several in (
+        ("passes", f"{what} passes", f"{what}s pass"),
+        (
+            "not significant",
+            *(f"{what}{s} outside the limit, not significantly" for s in ("", "s")),
+        ),
+        ("not judged", "not judged", "not judged"),
+    ):
         if n := (slices := judged.filter(verdict=verdict)).height:
             scores = "" if verdict == "not judged" else ranges(slices)
-            parts.append(": ".join(filter(None, [f"{n} {words[n > 1]}", scores])))
+            parts.append(": ".join(filter(None, [f"{n} {one if n == 1 else several}", scores])))
     return "; ".join(parts)
 
 

@@ -116,7 +116,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
             how = "compare the text with the word for true"
             code = said(own, Words(" == 'True'", " = 'True'"))
         advice = said(f"{how}, as in ", self.engine(self) if self.engine else code)
-        if is_text(self.other) and self.dtype.is_integer():
+        if self.is_of_text and not self.is_word:
             same = "; else give both columns the same labels first"
             advice = said("if the text is numbers, ", advice, same)
         labels = ((name, self.known.get(name)) for name in self.codes if self.is_of_text)

@@ -108,10 +108,10 @@ def test_a_search_in_words():
     )
     explained = "explained by those listed"
     assert said_of(verdict="listed, not behind", n_untested=2) == (
-        "9 slices tested (2 more have too few rows or labels): 1 is worse than the rest of the log."
+        "9 slices tested (2 more not: too few rows or labels): 1 is worse than the rest of the log."
     )
     assert said_of(verdict=f"listed, listed, beyond the list, {explained}", n_untested=1) == (
-        "9 slices tested (1 more have too few rows or labels): 2 are worse than the rest of the "
+        "9 slices tested (1 more not: too few rows or labels): 2 are worse than the rest of the "
         "log; 1 more not listed; 1 more only because they share rows with these."
     )
     most = "With most rows: k = 1 (n 40, mcc 0.100, rest of the log 0.200, p_adjusted 0.5)."
