@@ -30,7 +30,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, check_plain, name_of
-from polars_mcc._keys.trailing import check_days
+from polars_mcc._keys.trailing import check_days, step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
@@ -106,7 +106,9 @@ def changes(
           scores, with `to="rest"`; `diff_low`, `diff_high`, its limits;
         - `p_value`, that nothing changed, and `p_adjusted`, after correction (Float64);
         - `dispersion` (Float64): how many times as much the score varies between blocks of seven
-          periods as independent rows would. It is at least 1, and p-value and limits allow for it;
+          periods as independent rows would. Blocks are those of the calendar, whatever days have
+          rows: of days, they are weeks from Monday on, and so they are if `every` is None. It is
+          at least 1, and p-value and limits allow for it;
         - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; "labels moved" if
           the plain score changed so surely, but not given the labels; "no change"; or "not judged",
           without enough rows;
@@ -218,6 +220,7 @@ def changes(
             given_labels=to == "expected",
             min_n=min_n,
             max_changes=max_changes,
+            block=_block_of(every or "1d"),
         )
         looked_at = cells if lookback is None else _recent(cells, lookback)
         if known is not None:
@@ -274,6 +277,12 @@ def _period(log: Described[Any], every: str | None) -> tuple[IntoColumn, str, st
         )
         raise ValueError(msg)
     return time.given[0], time.name, uncut
+
+
+def _block_of(every: str) -> str:
+    """The length of seven periods. Weeks begin on Mondays, seven days on Thursdays."""
+    number, unit = step_of("every", every)
+    return f"{number}w" if unit == "d" else f"{7 * number}{unit}"
 
 
 def _apart(sliced: SlicedLog, name: str, uncut: str | None) -> tuple[SlicedLog, pl.LazyFrame]:
