@@ -180,7 +180,8 @@ def changes(
         to: What the rows after are compared with. "expected": with what they would score given
             their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
             with the score of the rows before. Then a change of the mix of labels counts too.
-        lookback: Only look at the last periods, such as "90d" before the end of the newest.
+        lookback: Only look at the last periods, such as "90d" before the end of the newest, or
+            before now if that is earlier.
         known: Changes that somebody has seen: a file with rows of an earlier answer, with the keys
             and `since` (Parquet, CSV, NDJSON or IPC; it may have no rows). Of these slices, only
             rows from `since` on are looked at, so that they are not found again. Rows whose

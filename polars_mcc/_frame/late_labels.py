@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -289,7 +289,8 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
     check_time(time.name, time.dtype)
     age = as_length("min_age", given.min_age)
     if given.now is None:
-        latest = rows.select(earlier(time.expr.max(), age).alias(_TIME))
+        newest = newest_or_now(time.expr.max(), time.dtype)
+        latest = rows.select(earlier(newest, age).alias(_TIME))
         rows = rows.join(latest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
     else:
         now = pl.lit(_as_time(given.now, time), time.dtype)
@@ -318,10 +319,22 @@ def earlier(time: pl.Expr, age: str | timedelta) -> pl.Expr:
 
 
 def before(microseconds: int, age: str) -> int:
-    """The time so long before another, both in microseconds since 1970."""
-    time = pl.from_epoch(pl.lit(microseconds), "us")
+    """The time so long before the newest one, or now; in microseconds since 1970."""
+    time = newest_or_now(pl.from_epoch(pl.lit(microseconds), "us"), pl.Datetime("us"))
     result: int = pl.select(earlier(time, age).dt.epoch("us")).item()
     return result
+
+
+def newest_or_now(newest: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The time from which ages count: one row of the future must not make all others old."""
+    return pl.min_horizontal(newest, now_of(dtype))
+
+
+def now_of(dtype: pl.DataType) -> pl.Expr:
+    """Now; if a time has no zone, where on earth it is latest."""
+    now, zone = datetime.now(UTC), dtype.time_zone if isinstance(dtype, pl.Datetime) else None
+    latest = (now + timedelta(hours=14)).replace(tzinfo=None)
+    return pl.lit(now if zone else latest).cast(dtype)
 
 
 def _as_time(now: object, time: NamedColumns) -> object:

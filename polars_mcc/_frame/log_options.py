@@ -140,8 +140,10 @@ class Described(Generic[FrameT]):
             time: The time of a prediction, Date or Datetime; for `changes` and `min_age`.
             min_age: Score only rows that are at least so old, such as "30d", so that each label had
                 the same time to come. A row without a time is left out. The age counts from `now`,
-                or else from the newest row, for which the log is read once more.
-            now: The time from which `min_age` counts: a date or a time.
+                or else from the newest row, or today if that is earlier; then the log is read once
+                more.
+            now: The time from which `min_age` counts: a date or a time. Labels count whenever they
+                came, also after it: to see a log as it was then, filter `outcomes` too.
 
         Raises:
             polars.exceptions.ColumnNotFoundError: A named column is missing.

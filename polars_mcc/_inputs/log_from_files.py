@@ -91,8 +91,9 @@ class LogOptions:
         time: The time of a prediction, Date or Datetime; for `changes` and --min-age.
         min_age: Score only rows that are at least so old, such as 30d, so that each label had the
             same time to come. A row without a time is left out. The age counts from --now, or else
-            from the newest row, for which the log is read once more.
-        now: The time from which --min-age counts, such as 2026-03-31.
+            from the newest row, or today if that is earlier; then the log is read once more.
+        now: The time from which --min-age counts, such as 2026-03-31. Labels count whenever they
+            came, also after it.
         filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
         text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
             values; of the log or the outcomes. Repeat --text for several.

@@ -172,8 +172,7 @@ class Keeping:
         if self.recount == "all":
             return lambda _: True
         newest = (entry.newest for entry in known if entry.newest is not None)
-        now = min(time.time_ns() // 1000, max(newest, default=0))
-        since = before(now, self.recount)
+        since = before(max(newest, default=0), self.recount)
         # Rows without a time may be young.
         return lambda entry: entry.rows > 0 and (entry.newest is None or entry.newest >= since)
 

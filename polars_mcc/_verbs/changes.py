@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -25,7 +25,7 @@ from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.labels import from_text, is_text
-from polars_mcc._frame.late_labels import as_length, earlier
+from polars_mcc._frame.late_labels import as_length, earlier, newest_or_now, now_of
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import IntervalOptions
@@ -83,7 +83,8 @@ def changes(
         to: What the rows after are compared with. "expected": with what they would score given
             their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
             with the score of the rows before. Then a change of the mix of labels counts too.
-        lookback: Only look at the last periods, such as "90d" before the end of the newest.
+        lookback: Only look at the last periods, such as "90d" before the end of the newest, or
+            before now if that is earlier.
         known: Changes that somebody has seen: rows of an earlier answer, with the keys and `since`.
             Of these slices, only rows from `since` on are looked at, so that they are not found
             again. Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read
@@ -307,9 +308,7 @@ def _set_names(log: SlicedLog) -> dict[str, str]:
 
 def _warn_of_future(cells: pl.DataFrame) -> None:
     """Warn if rows are later than now, in any zone."""
-    tomorrow = pl.lit(datetime.now(UTC) + timedelta(days=1)).dt.replace_time_zone(None)
-    time = pl.col(SINCE).cast(pl.Datetime("us")).dt.replace_time_zone(None)
-    n = cells.filter(time > tomorrow)["n"].sum()
+    n = cells.filter(pl.col(SINCE) > now_of(cells.schema[SINCE]))["n"].sum()
     if n:
         warn_of([f"the time of {rows_in_words(float(n))} is after now: a change may be wrong"])
 
@@ -317,7 +316,8 @@ def _warn_of_future(cells: pl.DataFrame) -> None:
 def _recent(cells: pl.DataFrame, lookback: str | timedelta) -> pl.DataFrame:
     """The pairs of the last periods, and those without a time."""
     since = pl.col(SINCE)
-    oldest = earlier(since.max(), as_length("lookback", lookback))
+    newest = newest_or_now(since.max(), cells.schema[SINCE])
+    oldest = earlier(newest, as_length("lookback", lookback))
     return cells.filter(since.is_null() | (since > oldest))
 
 

@@ -277,6 +277,28 @@ def test_rows_are_old_enough(now, age):
         assert answer.lazy().collect().equals(expected)
 
 
+@pytest.mark.parametrize(
+    "dtype", [pl.Date, *(pl.Datetime("ms", zone) for zone in (None, "UTC", "Asia/Tokyo"))]
+)
+def test_a_row_of_the_future_makes_no_other_row_old(dtype):
+    now = dt.datetime.now(dt.UTC)
+    times = pl.Series([now - dt.timedelta(days) for days in (50, 20, 9, 7, 0)]).cast(dtype)
+    times = pl.concat([times, pl.Series([dt.datetime(9999, 12, 31)] * 3).cast(dtype)])
+    log = pl.DataFrame({"at": times, "gold": [1, 0] * 4, "pred": [1, 0, 1, 1, 0, 0, 1, 1]})
+    for frame in (log, log.lazy()):
+        of_age = [frame.mcc(time="at", min_age=f"{age}d").by().lazy() for age in (8, 15, 60)]
+        counted = pl.concat(answer.select("n").sum() for answer in of_age)
+        assert counted.collect()["n"].to_list() == [3, 2, 0]
+        with pytest.warns(PredictionLogWarning, match="3 rows is after now"):
+            looked = (
+                frame.mcc(time="at")
+                .changes(lookback="8d", metric="accuracy", to="rest", min_n=1)
+                .lazy()
+                .collect()
+            )
+        assert looked["n_before"].item() + looked["n_after"].item() == 5
+
+
 def test_an_age_counts_calendar_months_and_zones():
     times = [dt.datetime(2026, 2, 28), dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 31), None]
     times = pl.Series(times).dt.replace_time_zone("Europe/Berlin")
