@@ -7,6 +7,8 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.message_parts import option
+from polars_mcc._base.visible_text import say
 from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
@@ -158,7 +160,8 @@ def changes(
 ) -> None:
     """Find since when each slice is worse, and whether that is chance.
 
-    --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed.
+    --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed,
+    or if none can be judged.
 
     For example:
 
@@ -205,7 +208,14 @@ def changes(
         "max_changes": max_changes,
     }
     found = run_verb(PredictionLog.changes, log, output, **log.columns, **options)
-    if false_alarms is not None and found[VERDICT].is_in(CHANGED).any():
+    if false_alarms is None:
+        return
+    if is_unjudged := (found[VERDICT] == "not judged").all():
+        left_out = {"filter": sliced.of_log.filter, "min_age": sliced.of_log.min_age}
+        why = " and ".join(option(name, text).in_shell for name, text in left_out.items() if text)
+        needs = f"it needs {min_n} rows before and {min_n} after some period, and two labels"
+        say(f"there is no slice to judge: {needs}{why and f'; {why} may leave too few'}")
+    if is_unjudged or found[VERDICT].is_in(CHANGED).any():
         raise SystemExit(1)
 
 

@@ -153,6 +153,17 @@ def check_time(name: str, dtype: pl.DataType) -> None:
 
 def made_a_time(name: str, dtype: pl.DataType) -> str:
     """How to make a column a time."""
+    if dtype.is_numeric():
+        of_seconds, number = f"pl.from_epoch({name!r}, 's')", as_sql(name)
+        return said(
+            "make it a time: ",
+            Words(of_seconds, f"({number} * 1000000)::TIMESTAMP"),
+            " if it counts seconds (1.8e9), ",
+            Words("'ms'", f"({number} * 1000)::TIMESTAMP"),
+            " if milliseconds (1.8e12), ",
+            Words("'us'", f"{number}::TIMESTAMP"),
+            " if microseconds (1.8e15)",
+        )
     if dtype != pl.String:
         return "cast it first"
     parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import polars as pl
@@ -16,7 +16,7 @@ from polars_mcc._base.allowed_values import (
     check_at_least,
     check_choice,
 )
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
@@ -229,7 +229,7 @@ def changes(
         slices = found.changes(of_slices, looked_at, cells, asked, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)
 
-    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_future)
+    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_times)
     answer = of_slices.answer(slices, SINCE)
     if of_slices.sets is not None:
         answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
@@ -306,8 +306,13 @@ def _set_names(log: SlicedLog) -> dict[str, str]:
     return {of_set: name_of(keys) for of_set, keys in (log.sets or {}).items()}
 
 
-def _warn_of_future(cells: pl.DataFrame) -> None:
-    """Warn if rows are later than now, in any zone."""
+def _warn_of_times(cells: pl.DataFrame) -> None:
+    """Warn if rows are later than now, in any zone; or if all times are numbers of another unit."""
+    days = cells[SINCE].drop_nulls().cast(pl.Date)
+    if len(days) and days.is_between(date(1969, 12, 1), date(1970, 1, 31)).all():
+        what = "all times are of January 1970: if they count seconds or milliseconds, "
+        way_out = Words("use pl.from_epoch(...)", "multiply by 1000000 or 1000 before ::TIMESTAMP")
+        warn_of([said(what, way_out)])
     n = cells.filter(pl.col(SINCE) > now_of(cells.schema[SINCE]))["n"].sum()
     if n:
         warn_of([f"the time of {rows_in_words(float(n))} is after now: a change may be wrong"])
