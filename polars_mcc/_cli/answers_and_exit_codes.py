@@ -29,6 +29,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     spelled_alike,
     told_by_counts,
 )
+from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
@@ -126,6 +127,9 @@ def say_warnings(
     say_spellings(log)
     sides, needs_two = LogLabels.of(log.log), needs_two_classes(options)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
+    if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.
+        by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
+        sentences = chain(sentences, by_day)
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))

@@ -318,6 +318,13 @@ def earlier(time: pl.Expr, age: str | timedelta) -> pl.Expr:
     return time - pl.lit(age) if isinstance(age, timedelta) else time.dt.offset_by(f"-{age}")
 
 
+def in_days(age: str | timedelta) -> float:
+    """The number of days of a length of time, in winter."""
+    end = pl.lit(datetime(2000, 3, 1))  # noqa: DTZ001 - any time
+    days: float = pl.select((end - earlier(end, age)).dt.total_seconds() / 86_400).item()
+    return days
+
+
 def before(microseconds: int, age: str) -> int:
     """The time so long before the newest one, or now; in microseconds since 1970."""
     time = newest_or_now(pl.from_epoch(pl.lit(microseconds), "us"), pl.Datetime("us"))

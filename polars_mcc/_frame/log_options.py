@@ -46,8 +46,8 @@ def _with_options_of(
 class Described(Generic[FrameT]):
     """A frame and the roles of its columns: the input of every verb."""
 
-    has_min_age = False
-    """Whether the rows of the frame are of some age, which they keep in another frame."""
+    min_age: str | timedelta | None = None
+    """The age that the rows of the frame have at least, which they keep in another frame."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class Described(Generic[FrameT]):
         joined, self._given = with_late_labels(frame, given)
         self.frame: FrameT | OtherFrame = joined
         self.roles = roles_of(joined, self._given)
-        self.has_min_age = min_age is not None
+        self.min_age = min_age
 
     @classmethod
     def by_default(cls, frame: Frame) -> Self:
@@ -211,7 +211,7 @@ class Described(Generic[FrameT]):
     def with_frame(self, frame: FrameT | OtherFrame, **columns: Any) -> Self:  # noqa: ANN401 - as they take
         """Describe another frame in the same way, except for these columns."""
         log = type(self)(frame, **{**self._given._asdict(), **columns})
-        log.has_min_age |= self.has_min_age
+        log.min_age = log.min_age or self.min_age
         return log
 
     def in_kind(self, answer: pl.LazyFrame) -> FrameT:

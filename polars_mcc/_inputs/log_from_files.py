@@ -292,7 +292,7 @@ class TypedLog:
                 raise
             hint = "; if it is text because a word such as NA stands for no value, add --null NA"
             raise pl.exceptions.SchemaError(said(of_error(error), Words("", hint))) from error
-        log.has_min_age = self.options.min_age is not None
+        log.min_age = self.options.min_age
         positive = self.options.positive
         return log if positive is None else log(positive=typed_label(log, "--positive", positive))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -22,6 +23,7 @@ from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
+from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.labels import from_text, is_text
@@ -229,7 +231,8 @@ def changes(
         slices = found.changes(of_slices, looked_at, cells, asked, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)
 
-    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_times)
+    check = partial(_warn_of_times, log, of_slices)
+    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=check)
     answer = of_slices.answer(slices, SINCE)
     if of_slices.sets is not None:
         answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
@@ -245,7 +248,7 @@ def _check_log(log: Described[Any]) -> None:
         needed = option("time", "timestamp")
         msg = said("changes needs the time of a prediction: a column of the log, as in ", needed)
         raise ValueError(msg)
-    if roles.waiting and not log.has_min_age:
+    if roles.waiting and log.min_age is None:
         way_out = said(
             "say how old a row must be to be looked at, as in ", option("min_age", "30d")
         )
@@ -306,8 +309,13 @@ def _set_names(log: SlicedLog) -> dict[str, str]:
     return {of_set: name_of(keys) for of_set, keys in (log.sets or {}).items()}
 
 
-def _warn_of_times(cells: pl.DataFrame) -> None:
-    """Warn if rows are later than now, in any zone; or if all times are numbers of another unit."""
+def _warn_of_times(log: Described[Any], slices: SlicedLog, cells: pl.DataFrame) -> None:
+    """Warn of times after now, of numbers of another unit, and of labels that stopped coming."""
+    if log.roles.waiting:
+        waiting = pl.col("n").filter(pl.col("gold").is_null())
+        of_times = slices.once(cells.lazy()).group_by(time=SINCE)
+        sums = of_times.agg(pl.col("n").sum(), waiting=waiting.sum()).collect()
+        warn_of(labels_that_stopped(sums, log.roles.gold.name))
     days = cells[SINCE].drop_nulls().cast(pl.Date)
     if len(days) and days.is_between(date(1969, 12, 1), date(1970, 1, 31)).all():
         what = "all times are of January 1970: if they count seconds or milliseconds, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 import warnings
 from collections import defaultdict
 
@@ -380,10 +381,57 @@ def test_labels_that_come_sooner_are_told():
     with pytest.warns(PredictionLogWarning, match=told):
         log.mcc(**late, time="day").by()
     assert told in log.mcc(**late, time="day").report("day", format="md")
+    # An age is advised that 99 of 100 labels of the slowest class have had; with it, nothing is.
+    delays = sorted((at - day).days for _, day, y, at in rows if y == "ok")
+    late_day = delays[round(0.99 * (len(delays) - 1))]
+    options = {**late, "time": "day", "now": dt.date(2026, 6, 1)}
+    for age in (f"{late_day - 1}d", dt.timedelta(1), f"{late_day}d", "2mo", dt.timedelta(60)):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", PredictionLogWarning)
+            log.mcc(**options, min_age=age).by()
+        ages = re.findall(r"min_age='(\d+)d'", " ".join(str(one.message) for one in heard))
+        is_met = age in {f"{late_day}d", "2mo", dt.timedelta(60)}
+        assert ages == ([] if is_met else [str(late_day)]), age
     with warnings.catch_warnings():
         warnings.simplefilter("error", PredictionLogWarning)
         log.mcc(**late).by()
         log.mcc(**late | {"latest": None}, time="day").by()
+
+
+def test_labels_that_stop_coming_are_told():
+    """Of rows that are old enough, a tenth waits; since 20 April, nearly all do."""
+    draw, start = random.Random(3), dt.date(2026, 3, 1)
+    rows = [
+        (start + dt.timedelta(day), draw.random() < 0.5) for day in range(60) for _ in range(20)
+    ]
+    log = pl.DataFrame(rows, schema=["day", "y"], orient="row").with_row_index("id")
+    log = log.with_columns(pred=pl.when(pl.col("id") % 5 > 0).then("y").otherwise(~pl.col("y")))
+    come = log.filter(pl.col("id") % 10 > 0).select("id", "y")
+    stopped = come.join(log, on="id").filter(
+        (pl.col("day") < dt.date(2026, 4, 23)) | (pl.col("id") % 7 == 0)
+    )
+    log, options = log.drop("y"), {"on": "id", "gold": "y", "time": "day", "min_age": "0d"}
+    ask = {
+        "by": lambda log: log.by(),
+        "check": lambda log: log.check(min=-1.0),
+        "changes": lambda log: log.changes(),
+        "lazy changes": lambda log: log.with_frame(log.frame.lazy()).changes().collect(),
+        "counts": lambda log: (
+            log.counts("day").mcc(weight="n", waiting=True, time="day", min_age="0d").changes()
+        ),
+    }
+    newest = [id_ for id_, day, _ in log.iter_rows() if day >= dt.date(2026, 4, 23)]
+    share = 1 - sum(id_ % 10 > 0 and id_ % 7 == 0 for id_ in newest) / len(newest)
+    for name, question in ask.items():
+        described = log.mcc(outcomes=stopped.select("id", "y"), **options)
+        told = f"not come for {100 * share:.0f} % of the rows since 2026-04-23, and for 10 %"
+        with pytest.warns(PredictionLogWarning, match=told) as heard:
+            question(described)
+        assert sum("not come" in str(one.message) for one in heard) == 1 + (name == "counts")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PredictionLogWarning)
+            question(log.mcc(outcomes=come, **options))
+    assert told in log.mcc(outcomes=stopped.select("id", "y"), **options).report("day", format="md")
 
 
 def test_a_selector_selects_columns_of_the_user():
