@@ -125,6 +125,8 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
+    for sentence in log.shared_ids():
+        say(sentence)
     sides, needs_two = LogLabels.of(log.log), needs_two_classes(options)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
     if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.

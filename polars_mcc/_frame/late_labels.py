@@ -110,7 +110,7 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
     labels = _of_polars(outcomes.lazy(), found)
     if isinstance(source, pl.LazyFrame):
         return labels.beside(source), labels.gold
-    warn_of(_shared_ids(source.select(labels.keys), found.ids))
+    warn_of(shared_ids(source.lazy(), labels))
     return _collected(labels.beside(source.lazy(), in_order=True)), labels.gold
 
 
@@ -364,10 +364,14 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
         return rows.collect()
 
 
-def _shared_ids(keys: pl.DataFrame, ids: NamedColumns) -> Iterator[str]:
-    """A sentence if several predictions share an id. A prediction has a row of `keys`."""
-    if n := int(keys.drop_nulls().is_duplicated().sum()):
+def shared_ids(predictions: pl.LazyFrame, labels: LabelsOfIds) -> Iterator[str]:
+    """A sentence if several predictions share an id. The predictions are read."""
+    keys = predictions.select(labels.keys).drop_nulls()
+    names = keys.collect_schema().names()
+    of_shared = keys.group_by(names).len().filter(pl.col("len") > 1)
+    if n := of_shared.select(pl.sum("len")).collect(engine="streaming").item():
+        ids = quoted(name.removeprefix(_ID) for name in names)
         yield (
-            f"{n} predictions share their id ({quoted(ids.names)}) with another: each of them is "
-            "scored, by the same label"
+            f"{n} predictions share their id ({ids}) with another: each of them is scored, by the "
+            "same label"
         )

@@ -20,7 +20,7 @@ from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
-from polars_mcc._frame.late_labels import LabelsOfIds, labels_of_ids, with_late_labels
+from polars_mcc._frame.late_labels import LabelsOfIds, labels_of_ids, shared_ids, with_late_labels
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._frame.roles import GivenRoles
@@ -180,6 +180,13 @@ class TypedLog:
         if self._outcomes is None:
             return None
         return labels_of_ids(self._own.rows, self._given).in_memory()
+
+    def shared_ids(self) -> Iterator[str]:
+        """A sentence if several predictions share an id. Those that are old enough are read."""
+        if self._outcomes is not None:
+            alone = self._given._replace(outcomes=None, on=None, latest=None)
+            rows, _ = with_late_labels(self._own.rows, alone)
+            yield from shared_ids(rows, labels_of_ids(rows, self._given))
 
     @cached_property
     def _own(self) -> TypedColumns:

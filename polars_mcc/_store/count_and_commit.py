@@ -355,6 +355,10 @@ def keep(
         for sentence in keeping.store.upkeep(history):
             if is_shown:
                 say(f"{store}: {sentence}")
+    times = [entry.newest for entry in keeping.store.inputs.values() if entry.newest is not None]
+    if is_shown and times:
+        newest = pl.select(pl.from_epoch(pl.lit(max(times)), "us").dt.date()).item()
+        say(f"{store}: the newest row is of {newest}")
     if keeping.failures:
         (file, error), *further = keeping.failures.items()
         what = reason(error)

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
 
-import polars_mcc  # noqa: F401 - registers the namespace
+from polars_mcc import PredictionLogWarning
 
 PREDICTIONS = pl.DataFrame(
     {
@@ -113,3 +113,38 @@ def test_labels_that_are_known_unevenly_are_told():
         done = invoke(command, "log.parquet", "--outcomes", "outcomes.parquet", *asked)
         assert "known for 100 % of the rows predicted 'fraud', and for 25 % of" in done.stderr
         assert "use --nulls reweight; if" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_predictions_that_share_an_id_are_told(suffix):
+    """With the number that a DataFrame tells; of rows that are old enough."""
+    twice = pl.concat([PREDICTIONS, PREDICTIONS[1:4], PREDICTIONS[2:3], PREDICTIONS[-1:]])
+    for name, frame in {"twice": twice, "once": PREDICTIONS}.items():
+        (frame.write_csv if suffix == "csv" else frame.write_parquet)(f"{name}.{suffix}")
+    of_day = ("--time", "day" if suffix == "parquet" else "day::DATE", "--now", "2026-03-06")
+    for age, n in {"0d": 7, "3d": 5, "5d": 0}.items():
+        told = f"{n} predictions share their id ('id') with another"
+        for command in (("by",), ("check", "--min", "-1")):
+            asked = (*OF_LABELS, *of_day, "--min-age", age)
+            done = invoke(command[0], f"twice.{suffix}", *command[1:], *asked)
+            assert (told in done.stderr) == (n > 0), done.output
+            assert "share" not in invoke(command[0], f"once.{suffix}", *command[1:], *asked).stderr
+    with pytest.warns(PredictionLogWarning, match="7 predictions share their id"):
+        twice.mcc(outcomes=LABELS, on="id", gold="y", latest="at")
+
+
+def test_a_store_tells_of_which_day_its_newest_row_is():
+    asked = (
+        "counts",
+        "predictions",
+        *OF_LABELS,
+        "--time",
+        "day",
+        "--by",
+        "country",
+        "--out",
+        "store",
+    )
+    for recount in ("2d", "all"):
+        done = invoke(*asked, "--recount", recount)
+        assert "store: the newest row is of 2026-03-06\n" in done.stderr
