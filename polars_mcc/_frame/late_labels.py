@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -157,7 +158,8 @@ class _Found(NamedTuple):
         if latest is not None:
             _check_latest(latest.name, latest.dtype)
         both = zip(ids.dtypes.items(), named.dtypes.dtypes(), strict=True)
-        dtypes = [_dtype_of_id(name, (own, other)) for (name, own), other in both]
+        engine = None if isinstance(source, Frame) else "the engine"
+        dtypes = [_dtype_of_id(name, own, other, engine) for (name, own), other in both]
         return cls(ids, named, dtypes, gold, latest)
 
 
@@ -182,18 +184,37 @@ def _schema_of(source: Any) -> pl.Schema:  # noqa: ANN401 - as above
     return schema
 
 
-def _dtype_of_id(name: str, dtypes: Iterable[pl.DataType]) -> pl.DataType:
+def _dtype_of_id(
+    name: str, own: pl.DataType, other: pl.DataType, engine: str | None
+) -> pl.DataType:
     """The dtype in which the ids of both frames are compared, or a SchemaError."""
-    of_predictions, of_outcomes = dtypes
-    try:
-        return common_dtype([(name, of_predictions), (name, of_outcomes)])
-    except pl.exceptions.SchemaError:
-        msg = said(
-            f"on '{name}' is {of_predictions} in the predictions and {of_outcomes} in the "
-            "outcomes: cast both, as in ",
-            cast(column(name), "String"),
-        )
-        raise pl.exceptions.SchemaError(msg) from None
+    both = own, other
+    what = f"on '{name}' is {own} in the predictions and {other} in the outcomes: "
+    if any(dtype.is_nested() or dtype.is_object() for dtype in both):
+        msg = f"{what}an id must be a plain value; its parts may be several columns"
+        raise pl.exceptions.SchemaError(msg)
+    if is_float := any(dtype.is_float() for dtype in both):
+        what += "floats that look alike may differ, so an id is an integer or text; "
+    else:
+        with suppress(pl.exceptions.SchemaError):
+            return common_dtype([(name, own), (name, other)])
+    dtype = "Int64" if is_float else _castable(both)
+    code = cast(column(name), dtype) if engine is None else f"{dtype}, by {engine}"
+    raise pl.exceptions.SchemaError(said(what, "cast both, as in ", code))
+
+
+def _castable(dtypes: Sequence[pl.DataType]) -> str:
+    """The dtype to cast ids of two dtypes to, so that equal ones match, as code of Polars."""
+    units = {dtype.time_unit for dtype in dtypes if isinstance(dtype, (pl.Datetime, pl.Duration))}
+    unit = "ns" if "ns" in units else "us"
+    if all(isinstance(dtype, pl.Duration) for dtype in dtypes):
+        return f"Duration('{unit}')"
+    if all(isinstance(dtype, (pl.Date, pl.Datetime)) for dtype in dtypes):
+        has_zone = any(isinstance(dtype, pl.Datetime) and dtype.time_zone for dtype in dtypes)
+        return f"Datetime('{unit}', 'UTC')" if has_zone else f"Datetime('{unit}')"
+    scales = [dtype.scale for dtype in dtypes if isinstance(dtype, pl.Decimal)]
+    is_number = all(dtype.is_decimal() or dtype.is_integer() for dtype in dtypes)
+    return f"Decimal(38, {max(scales)})" if is_number else "String"
 
 
 def _keys_of(ids: NamedColumns, dtypes: Iterable[pl.DataType]) -> list[pl.Expr]:

@@ -129,8 +129,9 @@ class Described(Generic[FrameT]):
                 without a label, or without an id, waits: it is not scored. An id that several
                 predictions have is scored for each of them. A label whose id no prediction has is
                 left out.
-            on: The id that predictions and outcomes share: a column or several, of both frames. An
-                id with two different labels is an error, on `collect` if the log is lazy.
+            on: The id that predictions and outcomes share: a column or several, of both frames, and
+                no floats. An id with two different labels is an error, on `collect` if the log is
+                lazy.
             latest: The time of a label, in `outcomes`: a date, a time or an integer. The newest
                 label of an id counts; null is the oldest. A newest label that is null was taken
                 back: its prediction waits. None: all labels of an id must be equal.

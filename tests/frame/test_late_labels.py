@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
 import re
 import warnings
@@ -62,7 +63,7 @@ DTYPES = [
     pl.UInt8(),
     pl.String(),
     pl.Categorical(),
-    pl.Float32(),
+    pl.Decimal(10, 2),
     pl.Date(),
     pl.Datetime("ms", "UTC"),
     pl.Binary(),
@@ -266,6 +267,80 @@ def test_what_is_wrong_is_said(options, error, message):
         return
     with pytest.raises(error, match=message):
         Log(PREDICTIONS, **described)
+
+
+UTC = dt.UTC
+TIMES = [dt.datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2)]
+KINDS_OF_ID: dict[pl.DataType, list] = {
+    pl.Int64(): [1, 2],
+    pl.String(): ["1", "2"],
+    pl.Binary(): [b"1", b"2"],
+    pl.Decimal(10, 2): [1, 2],
+    pl.Decimal(12, 4): [1, 2],
+    pl.Date(): [time.date() for time in TIMES],
+    pl.Duration("ms"): [dt.timedelta(1), dt.timedelta(2)],
+    pl.Duration("ns"): [dt.timedelta(1), dt.timedelta(2)],
+    pl.Datetime("ms"): [time.replace(tzinfo=None) for time in TIMES],
+    pl.Datetime("us"): [time.replace(tzinfo=None) for time in TIMES],
+    pl.Datetime("us", "UTC"): TIMES,
+    pl.Datetime("ms", "Asia/Tokyo"): TIMES,
+    pl.Datetime("ns", "UTC"): TIMES,
+}
+"""Ids that are equal in all dtypes of a kind."""
+OF_A_KIND = [pl.Decimal, pl.Duration, (pl.Date, pl.Datetime), (pl.Int64, pl.Decimal)]
+OF_A_KIND += [(pl.Int64, pl.String), (pl.Binary, pl.String)]
+
+
+def test_a_cast_of_ids_that_is_advised_makes_them_match():
+    reached = 0
+    for one, other in itertools.product(KINDS_OF_ID, repeat=2):
+        if not any(isinstance(one, kind) and isinstance(other, kind) for kind in OF_A_KIND):
+            continue
+        frames = [
+            pl.DataFrame({"id": pl.Series(KINDS_OF_ID[dtype], dtype=dtype)})
+            for dtype in (one, other)
+        ]
+        log, labels = frames[0].with_columns(pred=1), frames[1].with_columns(y=1)
+        if one != other:
+            with pytest.raises(pl.exceptions.SchemaError, match="cast both, as in") as raised:
+                log.mcc(outcomes=labels, on="id", gold="y")
+            code = eval(str(raised.value).split("as in ")[1], {"pl": pl})  # noqa: S307 - it is to be pasted
+            log, labels = (frame.with_columns(code) for frame in (log, labels))
+            reached += 1
+        scored = log.mcc(outcomes=labels, on="id", gold="y").score(metrics="accuracy")
+        assert scored.select("n", "n_waiting").row(0) == (2, 0), (one, other)
+    assert reached == 2 + 2 + 30 + 4 + 2 + 2
+
+
+def test_ids_that_cannot_match_are_refused():
+    nested = [pl.List(pl.Int64), pl.Array(pl.Int64, 2), pl.Struct({"a": pl.Int64})]
+    asked = {"on": "id", "gold": "y"}
+    for dtype, other in [*zip(nested, nested, strict=True), (pl.Int64, nested[0])]:
+        outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
+        with pytest.raises(
+            pl.exceptions.SchemaError, match="an id must be a plain value"
+        ) as raised:
+            pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
+        assert "cast" not in str(raised.value)
+    floats = [pl.Float32, pl.Float64]
+    for dtype, other in [
+        *itertools.product(floats, floats),
+        (pl.Int64, pl.Float64),
+        (pl.Float32, pl.String),
+    ]:
+        outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
+        with pytest.raises(pl.exceptions.SchemaError, match=r"pl.col\('id'\).cast\(pl.Int64\)$"):
+            pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
+    duckdb = pytest.importorskip("duckdb")
+    log, labels = (
+        duckdb.sql(f"SELECT {id_} AS id, 1 AS {label}")
+        for id_, label in (("1", "pred"), ("'1'", "y"))
+    )
+    with pytest.raises(
+        pl.exceptions.SchemaError, match="cast both, as in String, by the engine"
+    ) as raised:
+        Log(log, outcomes=labels, **asked)
+    assert "pl.col" not in str(raised.value)
 
 
 @pytest.mark.parametrize("now", [None, dt.date(2026, 3, 4), "2026-03-04"])
