@@ -14,7 +14,8 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.message_parts import Words, in_shell, of_error, option, said
+from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
@@ -80,8 +81,9 @@ class LogOptions:
             it is not scored, and is counted in `n_waiting`. An id that several predictions have is
             scored for each of them. A label whose id no prediction has is left out. Repeat
             --outcomes for several.
-        on: The id that predictions and outcomes share: a column of both, or SQL. An id with two
-            different labels is an error. Repeat --on for several columns.
+        on: The id that predictions and outcomes share: a column of both, or SQL. A column of a CSV
+            file is text, as it stands; beside another dtype it must be spelled as that dtype is. An
+            id with two different labels is an error. Repeat --on for several columns.
         latest: The time of a label, in the outcomes: a date, a time or an integer. The newest label
             of an id counts; null is the oldest. A newest label that is null was taken back: its
             prediction waits. Without it: all labels of an id must be equal.
@@ -142,17 +144,37 @@ class TypedLog:
     """The labels that come later, if they are in memory already."""
 
     def __post_init__(self) -> None:
-        """Read the files as the options say."""
-        text, null = self.options.text or (), self.options.null or ()
-        logs = self.inputs.read_as(text, null, self.options.separator)
-        object.__setattr__(self, "inputs", logs)
+        """Read the files as the options say. An id in a CSV file is text, as it stands."""
+        options = self.options
+        ids = options.on or () if self.is_csv else ()
+        of_csv = (*(options.text or ()), *ids), options.null or (), options.separator
+        if self.is_csv or not any(of_csv) or self.of_labels is None or not self.of_labels.is_csv:
+            object.__setattr__(self, "inputs", self.inputs.read_as(*of_csv))
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether the files are CSV."""
+        return self.inputs.format.name == CSV
 
     @cached_property
-    def _filtered(self) -> pl.LazyFrame:
+    def of_labels(self) -> TypedLog | None:
+        """The files of the labels that come later, as a log of their own."""
+        options = self.options
+        if options.outcomes is None:
+            return None
+        logs, of_csv = read_files.find_logs(options.outcomes), dict[str, Any]()
+        if logs.format.name == CSV:
+            schema = read_files.scan_logs(logs).collect_schema()
+            text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
+            of_csv = {"text": text, "null": options.null, "separator": options.separator}
+        return TypedLog(logs, LogOptions(gold=options.gold, pred=[options.gold], **of_csv))
+
+    @cached_property
+    def of_files(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
         rows = read_files.scan_logs(self.inputs) if self.source is None else self.source
         for name in self.options.text or ():
-            is_of_labels = self._outcomes is not None and name in self._outcomes.schema
+            is_of_labels = self.of_labels and name in self.of_labels.of_files.collect_schema()
             if name not in (schema := rows.collect_schema()) and not is_of_labels:
                 raise missing_column(name, schema, "--text")
         if (condition := self.options.filter) is not None:
@@ -162,18 +184,36 @@ class TypedLog:
     @cached_property
     def _outcomes(self) -> TypedColumns | None:
         """The labels that come later, with the columns of them that are typed."""
-        options = self.options
-        if options.outcomes is None:
+        if (labels := self.of_labels) is None:
             return None
-        logs = read_files.find_logs(options.outcomes)
-        if logs.format.name == CSV:
-            schema = read_files.scan_logs(logs).collect_schema()
-            text = [name for name in options.text or () if name in schema]
-            logs = logs.read_as(text, options.null or (), options.separator)
+        options, beside = self.options, self.of_files.collect_schema()
         named = {"gold": options.gold, "latest": options.latest, "on": options.on}
-        typed = TypedColumns(read_files.scan_logs(logs), (), named)
-        read_files.check_same_dtypes(logs, typed.read)
+        typed = TypedColumns(labels.with_ids(options.on or (), beside), (), named)
+        read_files.check_same_dtypes(labels.inputs, typed.read)
         return typed
+
+    def with_ids(self, names: Sequence[str], beside: pl.Schema) -> pl.LazyFrame:
+        """The rows of the files. Ids of CSV, which are text, have the dtypes that are beside them.
+
+        A text that is spelled otherwise in this dtype, as 007 in numbers, is an error.
+        """
+        rows, ids = self.of_files, list[pl.Expr]()
+        known = rows.collect_schema()
+        for name in names if self.is_csv else ():
+            dtype: Any = beside.get(name, pl.String())
+            is_time, text = isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)), as_expr(name)
+            is_number = dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean
+            if name not in known or not (is_time or is_number):
+                continue  # Ids of other dtypes are refused later.
+            value = (text.str.strptime if is_time else text.cast)(dtype, strict=False)
+            spelled = value.cast(pl.String) if dtype != pl.Datetime else text
+            is_other = text.is_not_null() & (value.is_null() | (spelled != text))
+            numbers = f"; for numbers, use --on '{as_sql(name)}::BIGINT'" * dtype.is_integer()
+            why = f"', which no {dtype} is spelled as: it is that in the other files{numbers}"
+            shown, file = pl.when(is_other).then(text), self.inputs.typed[0]
+            failure = Failure(is_other, (f"'{name}' in '{file}' is '", shown, why))
+            ids.append(unless(value, failure).alias(name))
+        return rows.with_columns(ids)
 
     def labels_in_memory(self) -> LabelsOfIds | None:
         """The labels that come later, read now: several queries may use them."""
@@ -192,7 +232,10 @@ class TypedLog:
     def _own(self) -> TypedColumns:
         """The rows without the labels that come later, and their columns for these."""
         columns = {"on": self.options.on, "time": self.options.time}
-        return TypedColumns(self._filtered, (), columns)
+        rows = self.of_files
+        if self.of_labels is not None:
+            rows = self.with_ids(self.options.on or (), self.of_labels.of_files.collect_schema())
+        return TypedColumns(rows, (), columns)
 
     @cached_property
     def _given(self) -> GivenRoles:
@@ -287,7 +330,7 @@ class TypedLog:
                 portable=self.options.portable,
             )
         except pl.exceptions.SchemaError as error:
-            is_csv = self.inputs.format.name == CSV
+            is_csv = self.is_csv
             if isinstance(error, LabelsDiffer):
                 for name in self.computed & error.codes.keys():  # It is called by its SQL.
                     error.codes[name] = Words(error.codes[name], f"({name})")

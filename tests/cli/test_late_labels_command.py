@@ -97,10 +97,79 @@ def test_files_of_text():
     done = invoke("by", "predictions.csv", *of_text, "--format", "csv")
     assert done.stdout.splitlines()[-1] == "4,0.5773502691896258,2,2", done.output
     PREDICTIONS[:1].write_csv("predictions.csv")
-    differ = invoke("by", "predictions.csv", *of_text)
-    assert "on 'id' is Int64 in the predictions and String in the outcomes" in differ.stderr
-    assert "cast both, as in id::VARCHAR" in differ.stderr
-    assert invoke("by", "predictions.csv", *of_text, "--text", "id", "--text", "y").exit_code == 0
+    alone = invoke("by", "predictions.csv", *of_text, "--format", "csv")
+    assert alone.stdout.splitlines()[-1].split(",")[0] == "1", "007 is text in both"
+
+
+IDS = ["7", "007", "70", "x7", "8"]
+OTHERS = {
+    "text": pl.Series(["7", "007", "x7"]),
+    "integers": pl.Series([7, 70, 8], dtype=pl.Int16),
+    "decimals": pl.Series(["7", "70", "8"]).cast(pl.Decimal(38, 0)),
+    "categories": pl.Series(["7", "007", "x7"], dtype=pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("is_log", [True, False])
+def test_ids_of_csv_are_text_or_as_they_are_beside(kind, is_log):
+    """CSV beside CSV and beside Parquet, on either side: by the text of each id."""
+    other = OTHERS[kind]
+    for ids in ([*IDS], [id_ for id_ in IDS if id_ not in {"007", "x7"}]):
+        frames = {"csv": pl.Series(ids), "parquet": other}
+        texts = [{*series.cast(pl.String)} for series in frames.values()]
+        for suffix, series in frames.items():
+            label = "pred" if (suffix == "csv") == is_log else "y"
+            frame = pl.DataFrame({"id": series, label: 1})
+            (frame.write_csv if suffix == "csv" else frame.write_parquet)(f"{label}.{suffix}")
+            frame.cast({"id": pl.String}).write_csv(f"{label}.csv")
+        log, labels = ("pred.csv", "y.parquet") if is_log else ("pred.parquet", "y.csv")
+        asked = ("--on", "id", "--gold", "y", "--metric", "accuracy", "--format", "csv")
+        for typed in ((), ("--text", "id")):
+            done = invoke("by", log, "--outcomes", labels, *asked, *typed)
+            if "007" in ids and kind in {"integers", "decimals"}:
+                assert done.exit_code == 2
+                csv = log if is_log else labels
+                assert f"'id' in '{csv}' is '007', which no" in done.stderr
+                assert ("use --on 'id::BIGINT'" in done.stderr) == (kind == "integers")
+                continue
+            n, both = done.stdout.splitlines()[-1].split(",")[0], len(texts[0] & texts[1])
+            assert int(n) == both, done.output
+            plain = invoke("by", "pred.csv", "--outcomes", "y.csv", *asked, *typed)
+            assert int(plain.stdout.splitlines()[-1].split(",")[0]) == both
+
+
+def test_numbers_of_csv_may_be_asked_for():
+    pl.DataFrame({"id": ["007", "8"], "pred": [1, 0]}).write_csv("log.csv")
+    pl.DataFrame({"id": [7, 8], "y": [1, 0]}).write_parquet("labels.parquet")
+    asked = ("--outcomes", "labels.parquet", "--on", "id::BIGINT", "--gold", "y", "--format", "csv")
+    assert invoke("by", "log.csv", *asked).stdout.splitlines()[-1].split(",")[0] == "2"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_spellings_of_labels_are_told(suffix):
+    """As of labels in a CSV log: 1.10 beside 1.1, NA; and the options that are advised work."""
+    ids = [str(i) for i in range(6)]
+    log = pl.DataFrame({"id": ids, "word": [*"abab"] * 1 + ["a", "b"], "number": ["1.1", "2"] * 3})
+    log = log if suffix == "csv" else log.cast({"number": pl.Float64})
+    (log.write_csv if suffix == "csv" else log.write_parquet)(f"log.{suffix}")
+    pl.DataFrame(
+        {
+            "id": ids,
+            "y": ["a", "b", "NA", "b", "a", "b"],
+            "z": ["1.1", "2", "1.10", "2", "1.1", "2"],
+        }
+    ).write_csv("labels.csv")
+    asked = ("by", f"log.{suffix}", "--outcomes", "labels.csv", "--on", "id", "--format", "csv")
+    words = ("--gold", "y", "--pred", "word")
+    assert "'y' has the label 'NA' in 1 row, a class like others" in invoke(*asked, *words).stderr
+    done = invoke(*asked, *words, "--null", "NA")
+    assert (done.stderr, done.stdout.splitlines()[-1]) == ("", "5,1.0,1,1")
+    numbers = ("--gold", "z", "--pred", "number")
+    told = invoke(*asked, *numbers).stderr
+    assert "'z': read as Float64, which spells '1.1', '1.10' as 1.1; to keep the text" in told
+    kept = invoke(*asked, *numbers, "--text", "z")
+    assert "which spells" not in kept.stderr
 
 
 def test_labels_that_are_known_unevenly_are_told():
