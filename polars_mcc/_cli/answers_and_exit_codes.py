@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -174,6 +175,8 @@ def errors_as_lines(
         and_more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
         # No prefix where the message names a log or the output itself.
         is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")
+        first = re.match(r"'([^']+)'(: )?", what)  # Labels and costs have files of their own.
+        is_named |= first is not None and bool(first[2] or Path(first[1]).exists())
         say(what if is_named or not logs else f"{logs[0]}{and_more}: {what}")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:

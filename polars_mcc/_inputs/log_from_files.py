@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_on_collect import Failure, reason, unless
 from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
@@ -31,6 +31,8 @@ from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.sql_columns import TypedColumns, check_condition, columns_in, filtered
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
+_OF_LABELS = "the outcomes have", "latest must be"
+"""How messages about the columns of the labels begin."""
 _COLUMN_OPTIONS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
 
 
@@ -162,9 +164,11 @@ class TypedLog:
         options = self.options
         if options.outcomes is None:
             return None
-        logs, of_csv = read_files.find_logs(options.outcomes), dict[str, Any]()
-        if logs.format.name == CSV:
+        of_csv = dict[str, Any]()
+        with self._naming_labels():
+            logs = read_files.find_logs(options.outcomes)
             schema = read_files.scan_logs(logs).collect_schema()
+        if logs.format.name == CSV:
             text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
             of_csv = {"text": text, "null": options.null, "separator": options.separator}
         return TypedLog(logs, LogOptions(gold=options.gold, pred=[options.gold], **of_csv))
@@ -188,9 +192,40 @@ class TypedLog:
             return None
         options, beside = self.options, self.of_files.collect_schema()
         named = {"gold": options.gold, "latest": options.latest, "on": options.on}
-        typed = TypedColumns(labels.with_ids(options.on or (), beside), (), named)
-        read_files.check_same_dtypes(labels.inputs, typed.read)
+        with self._naming_labels():
+            typed = TypedColumns(labels.with_ids(options.on or (), beside), (), named)
+            read_files.check_same_dtypes(labels.inputs, typed.read)
         return typed
+
+    def names_labels(self, error: BaseException) -> bool:
+        """Whether the message of an error begins with the files of the labels."""
+        return bool(self.options.outcomes) and reason(error).startswith(self._labels_named)
+
+    @property
+    def _labels_named(self) -> str:
+        return f"'{next(iter(self.options.outcomes or ()), '')}"
+
+    @contextmanager
+    def _naming_labels(self, *beginnings: str) -> Iterator[None]:
+        """Name the files of the labels in their errors: all errors, or those that so begin."""
+        try:
+            yield
+        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+            what = in_shell(reason(error))
+            if not what.startswith(beginnings or "") or self.names_labels(error):
+                raise
+            known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
+            msg = f"{self._labels_named}': {what}"
+            raise known[0](msg) from None
+
+    @contextmanager
+    def _naming_labels_at_fault(self) -> Iterator[None]:
+        """If a query fails because its labels do, name their files."""
+        try:
+            yield
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            self.labels_in_memory()
+            raise
 
     def with_ids(self, names: Sequence[str], beside: pl.Schema) -> pl.LazyFrame:
         """The rows of the files. Ids of CSV, which are text, have the dtypes that are beside them.
@@ -209,17 +244,21 @@ class TypedLog:
             spelled = value.cast(pl.String) if dtype != pl.Datetime else text
             is_other = text.is_not_null() & (value.is_null() | (spelled != text))
             numbers = f"; for numbers, use --on '{as_sql(name)}::BIGINT'" * dtype.is_integer()
-            why = f"', which no {dtype} is spelled as: it is that in the other files{numbers}"
+            why = f"', but no {dtype} is spelled so, which it is in the other files{numbers}"
             shown, file = pl.when(is_other).then(text), self.inputs.typed[0]
-            failure = Failure(is_other, (f"'{name}' in '{file}' is '", shown, why))
+            failure = Failure(is_other, (f"'{file}': '{name}' is '", shown, why))
             ids.append(unless(value, failure).alias(name))
         return rows.with_columns(ids)
 
     def labels_in_memory(self) -> LabelsOfIds | None:
         """The labels that come later, read now: several queries may use them."""
-        if self._outcomes is None:
+        if self._outcomes is None or self.of_labels is None:
             return None
-        return labels_of_ids(self._own.rows, self._given).in_memory()
+        with self._naming_labels(*_OF_LABELS):
+            labels = labels_of_ids(self._own.rows, self._given)
+        logs = self.of_labels.inputs
+        with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._outcomes.read]):
+            return labels.in_memory()
 
     def shared_ids(self) -> Iterator[str]:
         """A sentence if several predictions share an id. Those that are old enough are read."""
@@ -255,7 +294,8 @@ class TypedLog:
         if self.labels is not None:
             given = given._replace(gold=self.labels.gold, waiting=True)
             return self.labels.beside(own.rows), given, own.read
-        return *with_late_labels(own.rows, given), own.read
+        with self._naming_labels(*_OF_LABELS):
+            return *with_late_labels(own.rows, given), own.read
 
     @property
     def _rows(self) -> pl.LazyFrame:
@@ -360,7 +400,8 @@ class TypedLog:
         read = [name for name in used if name in schema]
         read_files.check_same_dtypes(self.inputs, read)
         progress = progress_bar(self.inputs, condition, of_filter, about)
-        with read_files.named_if_corrupt(self.inputs, read), heard() as sentences, progress as bar:
+        at_fault = self._naming_labels_at_fault(), read_files.named_if_corrupt(self.inputs, read)
+        with at_fault[0], at_fault[1], heard() as sentences, progress as bar:
             rows = self._typed.rows
             if bar is None:
                 answer: pl.DataFrame = query(rows).lazy().collect()

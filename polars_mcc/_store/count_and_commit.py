@@ -211,9 +211,9 @@ class Keeping:
         for path in todo if self.log.options.outcomes is not None else ():
             try:
                 return replace(self.log, source=self.files.scan([path])).labels_in_memory()
-            except pl.exceptions.InvalidOperationError:  # An id has two labels.
-                raise
-            except (pl.exceptions.PolarsError, OSError):
+            except (pl.exceptions.PolarsError, OSError) as error:
+                if self.log.names_labels(error):
+                    raise
                 continue  # It fails again when it is counted.
         return None
 

@@ -130,7 +130,7 @@ def test_ids_of_csv_are_text_or_as_they_are_beside(kind, is_log):
             if "007" in ids and kind in {"integers", "decimals"}:
                 assert done.exit_code == 2
                 csv = log if is_log else labels
-                assert f"'id' in '{csv}' is '007', which no" in done.stderr
+                assert f"polars-mcc: '{csv}': 'id' is '007', but no" in done.stderr
                 assert ("use --on 'id::BIGINT'" in done.stderr) == (kind == "integers")
                 continue
             n, both = done.stdout.splitlines()[-1].split(",")[0], len(texts[0] & texts[1])
@@ -217,3 +217,57 @@ def test_a_store_tells_of_which_day_its_newest_row_is():
     for recount in ("2d", "all"):
         done = invoke(*asked, "--recount", recount)
         assert "store: the newest row is of 2026-03-06\n" in done.stderr
+
+
+WRONG_LABELS = {
+    "two labels": ("id,y\na,x\na,y\n", (), "id a has two labels in 'y', 'x' and 'y'"),
+    "quotes": ('id,y\n"x"", ""y",x\n"x"", ""y",y\n', (), 'id x", "y has two labels'),
+    "a date": ("id,y,at\na,x,2026-01-01\nb,y,soon\n", ("--latest", "at::DATE"), '["soon"]'),
+    "text": ("id,y,at\na,x,soon\n", ("--latest", "at"), "latest must be a date"),
+    "UTF-8": ("id,y\na,\udcff\n", (), "cannot be read as CSV (invalid utf-8"),
+    "no gold": ("id,z\na,x\n", (), "the outcomes have no column 'y'"),
+    "no id": ("nr,y\na,x\n", (), "the outcomes have no column 'id'"),
+    "nothing": ("", (), "cannot be read as CSV (empty CSV)"),
+    "no file": (None, (), "no file 'wrong.csv'"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_LABELS)
+def test_an_error_of_labels_names_their_file(what):
+    text, typed, told = WRONG_LABELS[what]
+    if text is not None:
+        Path("wrong.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    for suffix in ("csv", "parquet"):
+        log = f"log.{suffix}"
+        getattr(PREDICTIONS, f"write_{suffix}")(log)
+        asked = ("--outcomes", "wrong.csv", "--on", "id", "--gold", "y", *typed)
+        into_store = ("--recount", "all", "--out", f"store of {suffix}")
+        for done in (invoke("by", log, *asked), invoke("counts", log, *asked, *into_store)):
+            assert done.exit_code == 2
+            assert done.stderr.startswith("polars-mcc: 'wrong.csv'"), done.stderr
+            assert told in done.stderr
+            assert log not in done.stderr
+    of_log = invoke("by", "log.csv", "--outcomes", "labels", "--on", "nr", "--gold", "y")
+    assert "log.csv: the predictions have no column 'nr'" in of_log.stderr
+
+
+def test_an_error_of_costs_names_their_file():
+    pl.DataFrame({"gold": [*"abab"], "pred": [*"abbb"]}).write_csv("log.csv")
+    tables = {
+        "gold;pred;cost\na;b;5\n": "['gold;pred;cost']",
+        "gold,pred,cost,note\na,b,5,x\n": "'note'",
+        'gold,pred,cost\na,b,"10,5"\n': '["10,5"]',
+        "gold,pred,cost\na,b,5\na,b,6\n": "twice",
+        "gold,pred,cost\na,b,\n": "finite number",
+        "": "got []",
+        None: "No such file",
+    }
+    for text, told in tables.items():
+        Path("costs.csv").unlink(missing_ok=True)
+        if text is not None:
+            Path("costs.csv").write_text(text, "utf-8")
+        done = invoke("by", "log.csv", "--metric", "cost('costs.csv')")
+        assert done.exit_code == 2
+        assert done.stderr.startswith("polars-mcc: 'costs.csv': "), done.stderr
+        assert told in done.stderr
+        assert "log.csv" not in done.stderr
