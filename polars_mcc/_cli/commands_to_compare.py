@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
-from polars_mcc._base.message_parts import option
 from polars_mcc._base.visible_text import say
 from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
@@ -211,10 +210,8 @@ def changes(
     if false_alarms is None:
         return
     if is_unjudged := (found[VERDICT] == "not judged").all():
-        left_out = {"filter": sliced.of_log.filter, "min_age": sliced.of_log.min_age}
-        why = " and ".join(option(name, text).in_shell for name, text in left_out.items() if text)
-        needs = f"it needs {min_n} rows before and {min_n} after some period, and two labels"
-        say(f"there is no slice to judge: {needs}{why and f'; {why} may leave too few'}")
+        needs = f"{min_n} rows before and {min_n} after some period, and two labels"
+        say(f"there is no slice to judge: it needs {needs}; --filter and --min-age leave rows out")
     if is_unjudged or found[VERDICT].is_in(CHANGED).any():
         raise SystemExit(1)
 

@@ -12,7 +12,7 @@ import polars as pl
 from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._frame.frames import Frame
-from polars_mcc._frame.late_labels import in_days
+from polars_mcc._frame.late_labels import is_as_long
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.roles import LABELLED_AT, Roles
 
@@ -123,13 +123,13 @@ def sooner_for_some(log: Described[Any], collect: CollectQuery) -> Iterator[str]
         return
     first, last = each.row(0, named=True), each.row(-1, named=True)
     gap, error = last["age"] - first["age"], math.hypot(first["error"], last["error"])
-    late = max(*map(math.ceil, each["late"]), 1)
-    is_met = log.min_age is not None and in_days(log.min_age) >= late
+    late = f"{max(*map(math.ceil, each['late']), 1)}d"
+    is_met = log.min_age is not None and is_as_long(log.min_age, late)
     if gap > max(_LEAST_GAP * last["age"], _LEAST_Z * error) and not is_met:
         yield said(
             f"a label '{roles.gold.name}' that is {first['gold']!r} comes after {first['age']:.1f} "
             f"days on average, and one that is {last['gold']!r} after {last['age']:.1f}: the "
             "newest rows have too many of those that come soon. Score only rows that are old "
             "enough for 99 % of each, as with ",
-            option("min_age", f"{late}d"),
+            option("min_age", late),
         )

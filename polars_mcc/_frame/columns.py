@@ -154,16 +154,10 @@ def check_time(name: str, dtype: pl.DataType) -> None:
 def made_a_time(name: str, dtype: pl.DataType) -> str:
     """How to make a column a time."""
     if dtype.is_numeric():
-        of_seconds, number = f"pl.from_epoch({name!r}, 's')", as_sql(name)
-        return said(
-            "make it a time: ",
-            Words(of_seconds, f"({number} * 1000000)::TIMESTAMP"),
-            " if it counts seconds (1.8e9), ",
-            Words("'ms'", f"({number} * 1000)::TIMESTAMP"),
-            " if milliseconds (1.8e12), ",
-            Words("'us'", f"{number}::TIMESTAMP"),
-            " if microseconds (1.8e15)",
-        )
+        code = "{} if it counts seconds (1.8e9), {} if milliseconds (1.8e12), {} if microseconds"
+        made = [f"({as_sql(name)}{factor})::TIMESTAMP" for factor in (" * 1000000", " * 1000", "")]
+        python = code.format(f"pl.from_epoch({name!r}, 's')", "'ms'", "'us'")
+        return said("make it a time: ", Words(python, code.format(*made)))
     if dtype != pl.String:
         return "cast it first"
     parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")

@@ -339,11 +339,10 @@ def earlier(time: pl.Expr, age: str | timedelta) -> pl.Expr:
     return time - pl.lit(age) if isinstance(age, timedelta) else time.dt.offset_by(f"-{age}")
 
 
-def in_days(age: str | timedelta) -> float:
-    """The number of days of a length of time, in winter."""
+def is_as_long(age: str | timedelta, other: str | timedelta) -> bool:
+    """Whether a length of time is as long as another, in winter."""
     end = pl.lit(datetime(2000, 3, 1))  # noqa: DTZ001 - any time
-    days: float = pl.select((end - earlier(end, age)).dt.total_seconds() / 86_400).item()
-    return days
+    return bool(pl.select(earlier(end, age) <= earlier(end, other)).item())
 
 
 def before(microseconds: int, age: str) -> int:

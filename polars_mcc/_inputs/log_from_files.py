@@ -15,7 +15,7 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, reason, unless
-from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, said
+from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, quoted, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
@@ -164,13 +164,12 @@ class TypedLog:
         options = self.options
         if options.outcomes is None:
             return None
-        of_csv = dict[str, Any]()
         with self._naming_labels():
             logs = read_files.find_logs(options.outcomes)
             schema = read_files.scan_logs(logs).collect_schema()
-        if logs.format.name == CSV:
-            text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
-            of_csv = {"text": text, "null": options.null, "separator": options.separator}
+        text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
+        of_csv: Any = {"text": text, "null": options.null, "separator": options.separator}
+        of_csv = of_csv if logs.format.name == CSV else {}
         return TypedLog(logs, LogOptions(gold=options.gold, pred=[options.gold], **of_csv))
 
     @cached_property
@@ -199,11 +198,7 @@ class TypedLog:
 
     def names_labels(self, error: BaseException) -> bool:
         """Whether the message of an error begins with the files of the labels."""
-        return bool(self.options.outcomes) and reason(error).startswith(self._labels_named)
-
-    @property
-    def _labels_named(self) -> str:
-        return f"'{next(iter(self.options.outcomes or ()), '')}"
+        return any(reason(error).startswith(f"'{path}") for path in self.options.outcomes or ())
 
     @contextmanager
     def _naming_labels(self, *beginnings: str) -> Iterator[None]:
@@ -215,17 +210,8 @@ class TypedLog:
             if not what.startswith(beginnings or "") or self.names_labels(error):
                 raise
             known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
-            msg = f"{self._labels_named}': {what}"
+            msg = f"{quoted(self.options.outcomes or ())}: {what}"
             raise known[0](msg) from None
-
-    @contextmanager
-    def _naming_labels_at_fault(self) -> Iterator[None]:
-        """If a query fails because its labels do, name their files."""
-        try:
-            yield
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            self.labels_in_memory()
-            raise
 
     def with_ids(self, names: Sequence[str], beside: pl.Schema) -> pl.LazyFrame:
         """The rows of the files. Ids of CSV, which are text, have the dtypes that are beside them.
@@ -400,13 +386,17 @@ class TypedLog:
         read = [name for name in used if name in schema]
         read_files.check_same_dtypes(self.inputs, read)
         progress = progress_bar(self.inputs, condition, of_filter, about)
-        at_fault = self._naming_labels_at_fault(), read_files.named_if_corrupt(self.inputs, read)
-        with at_fault[0], at_fault[1], heard() as sentences, progress as bar:
-            rows = self._typed.rows
-            if bar is None:
-                answer: pl.DataFrame = query(rows).lazy().collect()
-            else:
-                answer = (collect_lazy if is_lazy else collect)(rows, query, bar)
+        corrupt = read_files.named_if_corrupt(self.inputs, read)
+        try:
+            with corrupt, heard() as sentences, progress as bar:
+                rows = self._typed.rows
+                if bar is None:
+                    answer: pl.DataFrame = query(rows).lazy().collect()
+                else:
+                    answer = (collect_lazy if is_lazy else collect)(rows, query, bar)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            self.labels_in_memory()  # If they are at fault, its error names their files.
+            raise
         for sentence in sentences:
             say(in_shell(sentence))
         return answer
