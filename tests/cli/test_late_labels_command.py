@@ -271,3 +271,42 @@ def test_an_error_of_costs_names_their_file():
         assert done.stderr.startswith("polars-mcc: 'costs.csv': "), done.stderr
         assert told in done.stderr
         assert "log.csv" not in done.stderr
+
+
+def test_labels_that_stop_coming_are_told_by_the_gate_of_a_store():
+    start, rows = dt.date(2026, 3, 1), range(1200)
+    log = pl.DataFrame({"id": rows, "day": [start + dt.timedelta(i // 20) for i in rows]})
+    log = log.with_columns(pred=pl.col("id") % 2)
+    labels = log.filter(pl.col("day") < dt.date(2026, 4, 23)).select("id", y="pred", at="day")
+    log.write_parquet("log.parquet")
+    labels.write_parquet("come.parquet")
+    late = ("--outcomes", "come.parquet", "--on", "id", "--gold", "y", "--latest", "at")
+    of_store = ("--time", "day", "--recount", "all", "--by", "day", "--out", "store")
+    assert invoke("counts", "log.parquet", *late, *of_store).exit_code == 0
+    told = (
+        "a label 'y' has not come for 100 % of the rows since 2026-04-23, and for 0 % of the rows"
+    )
+    aged = ("--time", "day", "--min-age", "0d")
+    for asked in (("check", "store", "--min", "-1"), ("changes", "store")):
+        done = invoke(*asked, *aged)
+        assert done.stderr.count(told) == 1, done.stderr
+        assert "use a longer --min-age" in done.stderr
+        young = invoke(*asked, *aged[:2], *(("--min-age", "8d") if asked[0] == "changes" else ()))
+        assert told not in young.stderr
+
+
+def test_a_report_advises_an_age_in_the_words_of_the_shell():
+    rows = range(400)
+    days = [dt.date(2026, 3, 1 + i % 20) for i in rows]
+    log = pl.DataFrame({"id": rows, "day": days, "pred": [i % 2 for i in rows]})
+    log.write_parquet("log.parquet")
+    at = [day + dt.timedelta(2 if i % 2 else 12) for i, day in enumerate(days)]
+    log.select("id", y="pred", at=pl.Series(at)).write_parquet("come.parquet")
+    late = ("--outcomes", "come.parquet", "--on", "id", "--gold", "y", "--latest", "at")
+    asked = ("report", "log.parquet", *late, "--time", "day", "--by", "day", "--out", "page.json")
+    assert invoke(*asked).exit_code == 0
+    assert "old enough for 99 % of each, as with --min-age 12d" in Path("page.json").read_text(
+        "utf-8"
+    )
+    assert invoke(*asked, "--min-age", "12d", "--now", "2026-04-01").exit_code == 0
+    assert "old enough for 99 %" not in Path("page.json").read_text("utf-8")
