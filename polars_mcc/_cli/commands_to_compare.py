@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.visible_text import say
 from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
@@ -158,7 +159,8 @@ def changes(
 ) -> None:
     """Find since when each slice is worse, and whether that is chance.
 
-    --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed.
+    --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed,
+    or if none can be judged.
 
     For example:
 
@@ -180,7 +182,8 @@ def changes(
         to: What the rows after are compared with. "expected": with what they would score given
             their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
             with the score of the rows before. Then a change of the mix of labels counts too.
-        lookback: Only look at the last periods, such as "90d" before the end of the newest.
+        lookback: Only look at the last periods, such as "90d" before the end of the newest, or
+            before now if that is earlier.
         known: Changes that somebody has seen: a file with rows of an earlier answer, with the keys
             and `since` (Parquet, CSV, NDJSON or IPC; it may have no rows). Of these slices, only
             rows from `since` on are looked at, so that they are not found again. Rows whose
@@ -204,7 +207,12 @@ def changes(
         "max_changes": max_changes,
     }
     found = run_verb(PredictionLog.changes, log, output, **log.columns, **options)
-    if false_alarms is not None and found[VERDICT].is_in(CHANGED).any():
+    if false_alarms is None:
+        return
+    if is_unjudged := (found[VERDICT] == "not judged").all():
+        needs = f"{min_n} rows before and {min_n} after some period, and two labels"
+        say(f"there is no slice to judge: it needs {needs}; --filter and --min-age leave rows out")
+    if is_unjudged or found[VERDICT].is_in(CHANGED).any():
         raise SystemExit(1)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.message_parts import in_shell
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._cli import output_files
 from polars_mcc._cli.answers_and_exit_codes import (
@@ -403,7 +404,7 @@ def report(
     made_by = {what: text for what, text in made_by.items() if text}
     options = {**vars(asked), "format": form}
     with seen() as labels:
-        settings = ReportSettings(**options)
+        settings = ReportSettings(**options, in_words=in_shell)
         page = write_report(log.log, log.keys, log.collect, settings, made_by)
     output_files.write_whole(out, page.encode)
     say_warnings(log, options, labels)

@@ -153,6 +153,11 @@ def check_time(name: str, dtype: pl.DataType) -> None:
 
 def made_a_time(name: str, dtype: pl.DataType) -> str:
     """How to make a column a time."""
+    if dtype.is_numeric():
+        code = "{} if it counts seconds (1.8e9), {} if milliseconds (1.8e12), {} if microseconds"
+        made = [f"({as_sql(name)}{factor})::TIMESTAMP" for factor in (" * 1000000", " * 1000", "")]
+        python = code.format(f"pl.from_epoch({name!r}, 's')", "'ms'", "'us'")
+        return said("make it a time: ", Words(python, code.format(*made)))
     if dtype != pl.String:
         return "cast it first"
     parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Align, check_choice
 from polars_mcc._base.message_parts import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._frame.columns import IntoColumn, NamedColumns, one_column
+from polars_mcc._frame.columns import IntoColumn, NamedColumns, made_a_time, one_column
 from polars_mcc._keys.any_key import MONTHS, UNITS, Key, Made, Windows, length_of, word
 
 
@@ -93,7 +93,9 @@ class Trailing(Key):
             is_text = index.dtype == pl.String
             msg = said(
                 f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; ",
-                said("parse it first, ", parsed) if is_text else "cast it first",
+                said("parse it first, ", parsed)
+                if is_text
+                else made_a_time(index.name, index.dtype),
             )
             raise pl.exceptions.SchemaError(msg)
         windows = Windows(index, *every, length // step, self.align)

@@ -1704,3 +1704,36 @@ class TestTextAgainstNumbers:
         failed = invoke(*asked, "--null", "NA")
         assert failed.exit_code == 1
         assert " 0.25 " in failed.stdout
+
+
+def test_changes_that_judge_nothing_say_so(tmp_path):
+    """Exit code 1, as of `check`; and numbers that are no times yet say how to be them."""
+    path, start = tmp_path / "log.csv", dt.datetime(2026, 9, 1, tzinfo=dt.UTC)
+    days = [start + dt.timedelta(i // 20) for i in range(800)]
+    factors = {"s": 1, "ms": 1000, "us": 1_000_000}
+    pl.DataFrame(
+        {"day": [str(day.date()) for day in days], "gold": [0, 1] * 400, "pred": [0, 1, 1, 0] * 200}
+        | {
+            unit: [int(day.timestamp()) * factor for day in days]
+            for unit, factor in factors.items()
+        }
+    ).write_csv(path)
+    asked = ("changes", str(path), "--false-alarms", "1y", "--time")
+    assert invoke(*asked, "day::DATE").exit_code == 0
+    for typed in (
+        ("day::DATE", "--min-age", "400d"),
+        ("day::DATE", "--filter", "day > '2030-01-01'"),
+        ("day::DATE", "--min-n", "500"),
+        ("s::TIMESTAMP",),
+        ("ms::TIMESTAMP",),
+    ):
+        for form in ("table", "json"):
+            done = invoke(*asked, *typed, "--format", form)
+            assert (done.exit_code, "there is no slice to judge" in done.stderr) == (1, True)
+            assert ("of January 1970" in done.stderr) == typed[0].endswith("TIMESTAMP")
+            assert all(option in done.stderr for option in typed[1:2] if option != "--min-n")
+    for unit, magnitude in {"s": r"\(1.8e9", "ms": r"\(1.8e12", "us": "microseconds"}.items():
+        refused = invoke(*asked, unit)
+        assert refused.exit_code == 2
+        [code] = re.findall(rf"(?:: |, )([^,:]*::TIMESTAMP) if [a-z ]*{magnitude}", refused.stderr)
+        assert invoke(*asked, code).exit_code == 0, code

@@ -213,7 +213,10 @@ def test_windows_of_text_say_how_to_convert_it():
     )
     window = eval(told, {"pl": pl, "trailing": trailing})  # noqa: S307 - it is to be pasted
     assert log.mcc.by(window)["n"].to_list() == [1, 1]
-    with pytest.raises(pl.exceptions.SchemaError, match="but is Int64; cast it first$"):
+    with pytest.raises(
+        pl.exceptions.SchemaError,
+        match=r"Int64; make it a time: pl.from_epoch\('number', 's'\) if it",
+    ):
         log.mcc.by(trailing("number", "7d"))
 
 
