@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_at_least
+from polars_mcc._counts.sliced_log import joined
 from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import Charts, alt
 from polars_mcc._display.table_and_to_numpy import (
@@ -95,7 +96,7 @@ def changes(
         at=_on_clock(pl.lit(at), at.dtype),
     )
     on = [f"key {place}" for place, _ in enumerate(keys)]
-    both = found.join(cells, on=on, nulls_equal=True) if on else found.join(cells, how="cross")
+    both = joined(found, cells, on, how="inner")
     rows = both.drop_nulls("at").sort("row", "at")
     return _drawn(rows, metric, times[0].name)
 

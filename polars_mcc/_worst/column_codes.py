@@ -26,7 +26,7 @@ from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.count_rows import null_and_squared, weight_total
 from polars_mcc._counts.pair_counts import n_rows_of
 from polars_mcc._counts.parquet_codes import Values, codes_of_log, combined
-from polars_mcc._counts.parquet_files import FAILURES, need, scan_of
+from polars_mcc._counts.parquet_files import Unsuited, need, scan_of
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
 from polars_mcc._frame.labels import is_text
 from polars_mcc._keys.bins import (
@@ -210,7 +210,7 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, CodedColum
     try:
         groups = [{**group} for group in codes_of_log(scan, values)]
         need(n_rows_of(log) == sum(len(group[names[0]]) for group in groups))
-    except FAILURES:
+    except Unsuited:
         return {}
     texts = {name: values[name].series(pl.String()) for name in names}
     # One column after another, so that only one is twice in memory.
