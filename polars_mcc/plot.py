@@ -205,7 +205,8 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
         metric: The column to draw, `"mcc"` or `"f1"`.
 
     Returns:
-        A layered altair chart. More than eight lines are facets, as in `over_time`.
+        A layered altair chart, without infinite thresholds. More than eight lines are facets, as in
+        `over_time`.
 
     Raises the errors of `slices`.
 
@@ -219,6 +220,7 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
     rows = style.rows_to_draw(result, "curve()", metric, at="threshold")
     is_highest = pl.col("score") == pl.col("score").max().over("line")
     rows = rows.with_columns(is_best=is_highest & is_highest.cum_sum().eq(1).over("line"))
+    rows = rows.filter(pl.col("at").cast(pl.Float64).is_finite())  # infinity has no place
     x = style.number_axis(alt.X, "at", "threshold")
     y = alt.Y("score", title=style.title_of(metric), type="quantitative")
     tooltip = style.tooltip(rows, metric, at="threshold")

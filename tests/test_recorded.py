@@ -36,7 +36,7 @@ CASES = FEW | {
     "compare models of clusters": lambda f: PredictionLog(f, **MODELS).compare("device"),
     "contrast, best": lambda f: PredictionLog(f).contrast("country", to="best", within="device"),
     "gaps": lambda f: PredictionLog(f).gaps(
-        "country", metrics=["mcc", "accuracy"], within="device"
+        "country", metrics=["mcc", "accuracy"], within="device", min_n=1
     ),
     "changes": lambda f: PredictionLog(f, time="day").changes("country", alternative="two-sided"),
     "drift of clusters": lambda f: PredictionLog(f, cluster="user").drift(

@@ -89,7 +89,7 @@ def gaps(
     sliced: LogAndKeys = LogAndKeys(),
     metrics: MetricNames = [defaults.METRICS],
     within: list[str] | None = None,
-    min_n: int = defaults.CHECKED_N,
+    min_n: int = defaults.MIN_N,
     ci: float = defaults.LEVEL,
     correction: allowed_values.Correction = defaults.CORRECTION,
     output: OutputOptions = OutputOptions(),
@@ -105,8 +105,8 @@ def gaps(
             metrics`. Repeat --metric for several.
         within: Compare slices only within each value of these columns, such as countries within
             each device. Repeat --within for several.
-        min_n: The least number of rows of a slice. Smaller slices are left out. With sample weights
-            w, the rows are (Σ w)² / Σ w².
+        min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
+            p-value is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests in the answer: "bh", "by",
             "holm" or "bonferroni", as in `compare`.

@@ -59,7 +59,7 @@ def check(
     metric: str = defaults.METRIC,
     no_worse_than: str | None = None,
     max_gap: list[str] | None = None,
-    min_n: int = defaults.CHECKED_N,
+    min_n: int | None = None,
     ci: float | None = None,
     false_alarms: str | None = None,
     correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
@@ -89,7 +89,7 @@ def check(
             or one number per metric, as `--max-gap fpr=0.05` (see `polars-mcc gaps`). With --ci, a
             gap fails if its lower limit is wider. Repeat --max-gap for several.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
-            judged.
+            judged. Without it: 1, but 30 with --max-gap.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below --min (above --max), or the whole interval of its difference to the baseline is
             on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that

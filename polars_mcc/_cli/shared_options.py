@@ -131,9 +131,9 @@ class ThresholdOptions:
 
     Attributes:
         thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
-            of all rows, the same for all slices. Several numbers: these; memory then does not grow
-            with the number of distinct scores. Without it: every distinct score of the slice.
-            Repeat --thresholds for several.
+            of all rows, the same for all slices, and one above all scores. Several numbers: these;
+            memory then does not grow with the number of distinct scores. Without it: every distinct
+            score of the slice, and one above all scores. Repeat --thresholds for several.
     """
 
     thresholds: Annotated[list[str] | None, Parameter(**_shown_as("NUMBER"))] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import html
 import itertools
+import math
 import re
 import subprocess
 import sys
@@ -220,6 +221,16 @@ def test_a_curve_marks_the_best_threshold():
     assert (
         len(layers_of(plot.curve(LOG.mcc(positive="ant", score="score").curve(), metric="f1"))) == 2
     )
+
+
+def test_an_infinite_threshold_has_no_place_on_an_axis():
+    """If it is the best one, no point is: not the next best."""
+    log = pl.DataFrame({"gold": [0, 0, 1], "score": [0.1, 0.9, -math.inf]})
+    for dtype in (pl.Float64, pl.Float32):
+        answer = log.cast({"score": dtype}).mcc(score="score", positive=1).curve(metrics="accuracy")
+        line, best = layers_of(plot.curve(answer, metric="accuracy"))
+        assert [row["at"] for row in line["rows"]] == pytest.approx([0.1, 0.9])
+        assert not any(row["is_best"] for row in best["rows"])
 
 
 def many_lines(number: int, models: int = 1, times: int = 4) -> pl.DataFrame:
