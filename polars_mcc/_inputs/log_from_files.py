@@ -27,7 +27,13 @@ from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.sql_columns import TypedColumns, check_condition, columns_in, filtered
+from polars_mcc._inputs.sql_columns import (
+    TypedColumns,
+    check_condition,
+    check_row_by_row,
+    columns_in,
+    filtered,
+)
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
 _COLUMN_OPTIONS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
@@ -217,6 +223,14 @@ class TypedLog:
         of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
         of_log["gold"] = self._late[1].gold
         return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+
+    def check_row_by_row(self) -> None:
+        """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
+        given = [(sql, self._own) for sql in [self.options.filter] if sql is not None]
+        for typed in filter(None, (self._own, self._outcomes, self._typed)):
+            given += [(sql, typed) for sql in typed.computed]
+        for sql, typed in given:
+            check_row_by_row(sql, typed.schema)
 
     def newest_times(self, of: str) -> pl.LazyFrame:
         """The newest time of the rows for each value of a column, in microseconds since 1970."""

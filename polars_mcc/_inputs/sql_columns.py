@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import as_sql
-from polars_mcc._base.unstable_polars import by_sql
+from polars_mcc._base.unstable_polars import by_sql, is_row_by_row
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.missing_and_likely_columns import no_column
 from polars_mcc._keys.any_key import WORDS, IntoKey
@@ -129,20 +129,18 @@ def columns_in(sql: str, schema: pl.Schema) -> list[str]:
     return [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
 
 
-_OF_SEVERAL_ROWS = re.compile(
-    r"\bover\b|\b(?:array_agg|avg|corr|count|covar\w*|first|last|max|median|min|"
-    r"quantile\w*|row_number|stddev\w*|stdev\w*|sum|var\w*)\s*\(",
-    re.IGNORECASE,
-)
-
-
-def check_row_by_row(sql: str) -> None:
+def check_row_by_row(sql: str, schema: pl.Schema) -> None:
     """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
-    if several := _OF_SEVERAL_ROWS.search(_QUOTED.sub("''", sql)):
-        word = several[0].rstrip("( ").upper()
+    try:
+        is_alone = is_row_by_row(_with_computed(pl.LazyFrame(schema=schema), [sql]))
+    except (
+        pl.exceptions.SQLSyntaxError
+    ):  # WHERE takes aggregations; beside columns, SELECT does not
+        is_alone = False
+    if not is_alone:
         msg = (
-            f"{sql!r} uses several rows at once ({word}); a store counts files one by one, so use "
-            "SQL of single rows"
+            f"{sql!r} uses several rows at once; a store counts files one by one, so use SQL of "
+            "single rows"
         )
         raise ValueError(msg)
 

@@ -28,7 +28,6 @@ from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.sql_columns import check_row_by_row
 from polars_mcc._inputs.standard_input import STDIN
 from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
@@ -124,6 +123,7 @@ class Keeping:
         for path in self.files.now:
             try:
                 log = replace(self.log, source=self.files.scan([path]))
+                log.check_row_by_row()
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:
@@ -311,8 +311,6 @@ def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
             raise ValueError(msg)
     by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
     kept = {name: options[name] for name in _STORED}
-    for text in (*by, *pred, *(options["on"] or ()), *filter(None, kept.values())):
-        check_row_by_row(text)
     return {"by": by, "pred": pred, **kept, **{name: options[name] for name in (*_LATE, *_OF_CSV)}}
 
 
