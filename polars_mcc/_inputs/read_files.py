@@ -116,11 +116,13 @@ class Logs:
         return of_each[0]
 
     def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
-        """The dtypes of the columns of folders, for all files that are in such folders."""
+        """The dtypes of the columns of folders, for all such folders. No file is opened."""
         named = {file: partition_columns(absolute(file)) for file in self.files if columns}
-        files = [file for file, names in named.items() if names == [*columns]]
-        schema = scan_logs(replace(self, files=files)).collect_schema() if files else pl.Schema()
-        return pl.Schema({name: schema[name] for name in columns if name in schema})
+        files = [absolute(file) for file, names in named.items() if names == [*columns]]
+        if not files:
+            return pl.Schema()
+        how = {"schema": {}, "hive_partitioning": True, "glob": False}
+        return parquet_files(files, hive_schema=None, **how).collect_schema()
 
     @cached_property
     def partitions(self) -> set[str]:

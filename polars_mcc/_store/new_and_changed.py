@@ -49,7 +49,7 @@ class CurrentInputs:
         self.tables = [*self.shown] if logs.format.version is not None else []
         self._scan_of_file: dict[str, ScanFiles] = {}
         """How the files of a table are scanned, by path of the file."""
-        self._hive_schema = cache(logs.hive_schema)  # It opens many files.
+        self._hive_schema = cache(logs.hive_schema)
         if self.tables:
             self._look_at_tables()
             return
