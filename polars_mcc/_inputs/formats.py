@@ -11,10 +11,9 @@ were deleted from a file, or columns were renamed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -158,8 +157,9 @@ def scan_csv(
     text: Sequence[str] = (),
     null: Sequence[str] = (),
     separator: str | None = None,
+    dtypes: Mapping[str, pl.DataType] | None = None,
 ) -> pl.LazyFrame:
-    """Scan a CSV file with columns that stay text, texts that are null, and a separator.
+    """Scan a CSV file with columns that stay text, texts that are null, a separator, and dtypes.
 
     Without a separator: a tab for `.tsv`, else the one that the first line has most of.
     """
@@ -170,16 +170,23 @@ def scan_csv(
     return pl.scan_csv(
         source,
         separator=separator,
-        schema_overrides=dict.fromkeys(text, pl.String()),
+        schema_overrides={**(dtypes or {}), **dict.fromkeys(text, pl.String())},
         null_values=[*null] or None,
-        infer_schema_length=_ROWS_FOR_DTYPES,
+        infer_schema_length=ROWS_FOR_DTYPES,
+        raise_if_empty=False,
         storage_options=options,
     )
 
 
-_ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
+ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
 
-_scan_ndjson = partial(pl.scan_ndjson, infer_schema_length=_ROWS_FOR_DTYPES)
+
+def _scan_ndjson(source: str | BytesIO, storage_options: Options | None = None) -> pl.LazyFrame:
+    if _first_lines(source, as_dict(storage_options)).is_empty():
+        return pl.LazyFrame()
+    options = as_dict(storage_options)
+    return pl.scan_ndjson(source, infer_schema_length=ROWS_FOR_DTYPES, storage_options=options)
+
 
 SEPARATORS = ",;\t|"  # the likeliest first
 
@@ -191,6 +198,10 @@ def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
 
 def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> str:
     """The first line of a text, perhaps compressed."""
+    return "".join(text or "" for (text,) in _first_lines(source, options).iter_rows())
+
+
+def _first_lines(source: str | BytesIO, options: dict[str, str] | None) -> pl.DataFrame:
     line = pl.scan_csv(  # as one column: Polars also decompresses it
         source,
         has_header=False,
@@ -202,7 +213,7 @@ def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> 
         raise_if_empty=False,
         storage_options=options,
     )
-    return "".join(text or "" for (text,) in line.collect().iter_rows())
+    return line.collect()
 
 
 def _with_compressed(*suffixes: str) -> tuple[str, ...]:

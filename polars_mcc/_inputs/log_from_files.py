@@ -8,9 +8,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
@@ -152,10 +154,20 @@ class TypedLog:
         logs = self.inputs.read_as(text, null, self.options.separator)
         object.__setattr__(self, "inputs", logs)
 
+    @property
+    def _scanned(self) -> pl.LazyFrame:
+        if self.source is not None:
+            return self.source
+        rows = read_files.scan_logs(self.inputs)
+        if not rows.collect_schema():
+            msg = f"'{self.inputs.files[0]}' has no columns: it is empty"
+            raise pl.exceptions.NoDataError(msg)
+        return rows
+
     @cached_property
     def _filtered(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
-        rows = read_files.scan_logs(self.inputs) if self.source is None else self.source
+        rows = self._scanned
         for name in self.options.text or ():
             is_of_labels = self._outcomes is not None and name in self._outcomes.schema
             if name not in (schema := rows.collect_schema()) and not is_of_labels:
@@ -170,13 +182,21 @@ class TypedLog:
         options = self.options
         if options.outcomes is None:
             return None
-        logs = read_files.find_logs(options.outcomes)
+        no_labels_yet = all(Path(path).is_dir() for path in options.outcomes)
+        logs = read_files.find_logs(options.outcomes, may_be_gone=no_labels_yet)
         if logs.format.name == CSV:
             schema = read_files.scan_logs(logs).collect_schema()
             text = [name for name in options.text or () if name in schema]
             logs = logs.read_as(text, options.null or (), options.separator)
         named = {"gold": options.gold, "latest": options.latest, "on": options.on}
-        typed = TypedColumns(read_files.scan_logs(logs), (), named)
+        rows = read_files.scan_logs(logs)
+        if rows.head(1).collect().is_empty():  # Their dtypes are not known: those of the log fit.
+            own = self._scanned.collect_schema()
+            ids = {name: own[name] for name in options.on or () if name in own}
+            times = {options.latest: pl.Int64()} if options.latest else {}
+            labels = {options.gold: pl.Null(), **rows.collect_schema(), **ids, **times}
+            rows = pl.LazyFrame(schema=labels)
+        typed = TypedColumns(rows, (), named)
         read_files.check_same_dtypes(logs, typed.read)
         return typed
 
@@ -222,7 +242,18 @@ class TypedLog:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
         of_log["gold"] = self._late[1].gold
-        return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+        typed = TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+        # Labels that are yet to come are text in CSV, whatever they will be.
+        gold, pred = typed.columns["gold"], typed.columns["pred"]
+        schema = typed.rows.collect_schema()
+        preds = pred if isinstance(pred, list) else [defaults.PRED if pred is None else pred]
+        labels = [name for name in (gold, *preds) if isinstance(name, str) and name in schema]
+        texts = [name for name in labels if schema[name] == pl.String]
+        if 0 < len(texts) < len(labels):
+            is_null = typed.rows.select(cs.by_name(texts).is_null().all()).collect()
+            nulls = (name for name in texts if is_null[name].item())
+            typed.rows = typed.rows.with_columns(pl.lit(None).alias(name) for name in nulls)
+        return typed
 
     def check_row_by_row(self) -> None:
         """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""

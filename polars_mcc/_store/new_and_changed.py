@@ -133,7 +133,9 @@ class CurrentInputs:
         files = [self.shown[path] for path in chunk]
         if self._logs.format is not PARQUET:
             [file] = files
-            return self._logs.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
+            rows = self._logs.scan_one(file)
+            named = rows.with_columns(pl.lit(chunk[0]).alias(FILE))
+            return named if rows.collect_schema() else named.clear()  # It has no columns: no rows.
         hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
         scanned = read_files.scan_logs(replace(self._logs, files=files), FILE, hive_schema)
         names = [*map(absolute, files)]
