@@ -34,6 +34,7 @@ from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spelling_warnings
+from polars_mcc._inputs.standard_input import TOLD_BY_FIRST_ROWS
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
 
 _MAX_LISTED = 20  # maximum number of file names that are shown
@@ -161,7 +162,7 @@ def errors_as_lines(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         what = in_shell(reason(error))
         if isinstance(error, MissingColumn):
-            what += _separator_hint(logs, error.schema)
+            what += _hint_at_format(logs, error.schema)
         # A column may be called as a log is.
         typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
         paths = [str(path).rstrip("/") for path in typed]
@@ -178,8 +179,10 @@ def errors_as_lines(
         raise SystemExit(130) from None
 
 
-def _separator_hint(logs: Sequence[str], names: Iterable[str]) -> str:
-    """A hint if columns of CSV have names with a character that may separate columns."""
+def _hint_at_format(logs: Sequence[str], names: Iterable[str]) -> str:
+    """A hint at columns that come late in JSON lines, or that another character separates."""
+    if any(re.search(r"\.(ndjson|jsonl)\b", log, re.IGNORECASE) for log in logs):
+        return f" If the column comes later: {TOLD_BY_FIRST_ROWS}"
     separator = next((mark for mark in SEPARATORS for name in names if mark in name), None)
     if separator is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
         return ""

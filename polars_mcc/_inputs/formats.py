@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -182,10 +183,17 @@ ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
 
 
 def _scan_ndjson(source: str | BytesIO, storage_options: Options | None = None) -> pl.LazyFrame:
-    if _first_lines(source, as_dict(storage_options)).is_empty():
-        return pl.LazyFrame()
+    """Scan JSON lines. All rows tell the dtypes if the first do not: it takes as long as to read.
+
+    With a dtype that is Null, Polars reads `["a"]` as `[null]`, and fails at other values.
+    """
     options = as_dict(storage_options)
-    return pl.scan_ndjson(source, infer_schema_length=ROWS_FOR_DTYPES, storage_options=options)
+    if _first_lines(source, options).is_empty():
+        return pl.LazyFrame()
+    scan = partial(pl.scan_ndjson, source, storage_options=options)
+    rows = scan(infer_schema_length=ROWS_FOR_DTYPES)
+    is_known = not any("Null" in str(dtype) for dtype in rows.collect_schema().dtypes())
+    return rows if is_known else scan(infer_schema_length=None)
 
 
 SEPARATORS = ",;\t|"  # the likeliest first
