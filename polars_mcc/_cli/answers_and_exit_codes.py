@@ -19,7 +19,7 @@ from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import output_files
 from polars_mcc._cli.shared_options import OutputOptions
-from polars_mcc._cli.terminal import hidden_columns, show, terminal_table
+from polars_mcc._cli.terminal import hidden_columns, show, terminal_table, write
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
@@ -56,7 +56,7 @@ def run_verb(
     out, form = output.out, output.format
     if out is not None:
         form = output_files.format_of_file(out, form)
-        output_files.check_writable(out, log.inputs.canonical.values())
+        output_files.check_writable(out, log.inputs)
     is_check = verb.__name__ == "check"
     with seen() as labels:
         frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)
@@ -107,13 +107,12 @@ def _print(
         return
     data = output_files.as_bytes(frame, form)
     if not sys.stdout.isatty():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        write(data)
     elif form == "parquet":
         say("a terminal cannot show parquet: use --out FILE, or > FILE")
         raise SystemExit(2)
     else:
-        sys.stdout.write(visible_lines(data.decode()))
+        show(visible_lines(data.decode()).rstrip("\n"))
 
 
 def say_warnings(

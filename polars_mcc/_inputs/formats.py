@@ -231,11 +231,12 @@ def _with_compressed(*suffixes: str) -> tuple[str, ...]:
 
 STORE = "store of counts"  # the name of its format
 CSV = "CSV"
+IPC = "IPC"
 NDJSON = "NDJSON"
 PARQUET = LogFormat("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
 FORMATS = (
     PARQUET,
-    LogFormat("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
+    LogFormat(IPC, pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
     LogFormat(NDJSON, _scan_ndjson, _with_compressed(".ndjson", ".jsonl"), b"{"),
     LogFormat(CSV, scan_csv, _with_compressed(".csv", ".tsv")),
     LogFormat(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),

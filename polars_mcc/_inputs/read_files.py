@@ -30,6 +30,7 @@ from polars_mcc._inputs.find_files import (
 )
 from polars_mcc._inputs.formats import (
     CSV,
+    IPC,
     NDJSON,
     PARQUET,
     ROWS_FOR_DTYPES,
@@ -103,12 +104,16 @@ class Logs:
         `known`: dtypes of other files, for columns of CSV that have no value in this one.
         """
         is_found = self.format.is_folder is None and (not is_url(file) or file in self.listed)
-        name = glob.escape(file) if is_found else file
+        name = glob.escape(absolute(file)) if is_found and file != STDIN else file
         scan = partial(self.format.scan, name, storage_options=self.options)
         is_told = known and self.format.name == CSV and file in self.schemas
         own = self.schemas[file] if is_told else pl.Schema()
-        dtypes = {name: known[name] for name, dtype in own.items() if dtype == pl.Null}
-        return scan(dtypes=dtypes) if dtypes else scan()
+        if dtypes := {name: known[name] for name, dtype in own.items() if dtype == pl.Null}:
+            return scan(dtypes=dtypes)
+        columns = partition_columns(absolute(file)) if self.format.name == IPC else []
+        if columns and scan().collect_schema().keys().isdisjoint(columns):
+            return scan(hive_partitioning=True, hive_schema=self.folder_dtypes[*columns,])
+        return scan()
 
     def read_as(
         self, text: Sequence[str] = (), null: Sequence[str] = (), separator: str | None = None
@@ -129,6 +134,15 @@ class Logs:
         scan = partial(self.format.scan, **options)
         return replace(self, format=replace(self.format, scan=scan))
 
+    def would_read(self, path: str) -> str | None:
+        """The folder or glob that the user named, of which a file at this path would be a log."""
+        for typed in self.typed:
+            is_glob = root_of_path(typed) != typed
+            below = (_as_regex if is_glob else re.escape)(os.path.realpath(typed)) + "(/.*)?"
+            if re.fullmatch(below, os.path.realpath(path)):
+                return typed
+        return None
+
     @cached_property
     def described(self) -> Mapping[str, Any]:
         """The roles of columns that a store of counts has saved; empty for other logs."""
@@ -140,14 +154,18 @@ class Logs:
             raise ValueError(msg)
         return of_each[0]
 
-    def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
+    @cached_property
+    def folder_dtypes(self) -> dict[tuple[str, ...], pl.Schema]:
         """The dtypes of the columns of folders, for all such folders. No file is opened."""
-        named = {file: partition_columns(absolute(file)) for file in self.files if columns}
-        files = [absolute(file) for file, names in named.items() if names == [*columns]]
-        if not files:
-            return pl.Schema()
+        files: dict[tuple[str, ...], list[str]] = {}
+        for path in map(absolute, self.files):
+            files.setdefault((*partition_columns(path),), []).append(path)
         how = {"schema": {}, "hive_partitioning": True, "glob": False}
-        return parquet_files(files, hive_schema=None, **how).collect_schema()
+        scans = {
+            columns: parquet_files(paths, hive_schema=None, **how)
+            for columns, paths in files.items()
+        }
+        return {columns: scan.collect_schema() for columns, scan in scans.items()}
 
     @cached_property
     def partitions(self) -> set[str]:
