@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, filterfalse
@@ -418,8 +418,10 @@ def rows_of_files(
     is_told = condition is None or logs.partitions.issuperset(columns)
     if logs.format.name not in {"Parquet", "IPC"} or is_remote or not is_told:
         return [None] * len(logs.files)
-    kept = [filtered(scan_logs(replace(logs, files=[file])), condition) for file in logs.files]
-    return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
+    with suppress(pl.exceptions.PolarsError):  # The query says which file cannot be read.
+        kept = [filtered(scan_logs(replace(logs, files=[file])), condition) for file in logs.files]
+        return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
+    return [None] * len(logs.files)
 
 
 @contextmanager
