@@ -20,7 +20,7 @@ from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import output_files
 from polars_mcc._cli.shared_options import OutputOptions
-from polars_mcc._cli.terminal import hidden_columns, show, terminal_table
+from polars_mcc._cli.terminal import hidden_columns, show, terminal_table, write
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
@@ -36,6 +36,7 @@ from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spelling_warnings
+from polars_mcc._inputs.standard_input import TOLD_BY_FIRST_ROWS
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
 
 _MAX_LISTED = 20  # maximum number of file names that are shown
@@ -57,7 +58,7 @@ def run_verb(
     out, form = output.out, output.format
     if out is not None:
         form = output_files.format_of_file(out, form)
-        output_files.check_writable(out, log.inputs.canonical.values())
+        output_files.check_writable(out, log.inputs)
     is_check = verb.__name__ == "check"
     with seen() as labels:
         frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)
@@ -108,13 +109,12 @@ def _print(
         return
     data = output_files.as_bytes(frame, form)
     if not sys.stdout.isatty():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        write(data)
     elif form == "parquet":
         say("a terminal cannot show parquet: use --out FILE, or > FILE")
         raise SystemExit(2)
     else:
-        sys.stdout.write(visible_lines(data.decode()))
+        show(visible_lines(data.decode()).rstrip("\n"))
 
 
 def say_warnings(
@@ -168,7 +168,7 @@ def errors_as_lines(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         what = in_shell(reason(error))
         if isinstance(error, MissingColumn):
-            what += _separator_hint(logs, error.schema)
+            what += _hint_at_format(logs, error.schema)
         # A column may be called as a log is.
         typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
         paths = [str(path).rstrip("/") for path in typed]
@@ -187,8 +187,10 @@ def errors_as_lines(
         raise SystemExit(130) from None
 
 
-def _separator_hint(logs: Sequence[str], names: Iterable[str]) -> str:
-    """A hint if columns of CSV have names with a character that may separate columns."""
+def _hint_at_format(logs: Sequence[str], names: Iterable[str]) -> str:
+    """A hint at columns that come late in JSON lines, or that another character separates."""
+    if any(re.search(r"\.(ndjson|jsonl)\b", log, re.IGNORECASE) for log in logs):
+        return f" If the column comes later: {TOLD_BY_FIRST_ROWS}"
     separator = next((mark for mark in SEPARATORS for name in names if mark in name), None)
     if separator is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
         return ""

@@ -394,7 +394,7 @@ def report(
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
     log = sliced.read(logs)
-    output_files.check_writable(out, log.inputs.canonical.values())
+    output_files.check_writable(out, log.inputs)
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
         "log": "\n".join(first_files(log.inputs.files)),

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from polars.datatypes import DataType, DataTypeClass
 from polars_mcc._base.values_as_text_or_markdown import as_text, in_markdown, json_rows
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import is_text
+from polars_mcc._inputs.read_files import Logs
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -43,11 +44,16 @@ def format_of_file(out: Path, form: Format) -> Format:
     return _SUFFIXES[out.suffix.lower()]
 
 
-def check_writable(out: Path, logs: Collection[str]) -> None:
-    """Raise an error early if `write_whole` could not write to `out`, or would replace a log."""
-    if os.path.realpath(out) in logs:
+def check_writable(out: Path, logs: Logs) -> None:
+    """Raise an error early if `write_whole` could not write to `out`, or `out` is of the logs."""
+    if os.path.realpath(out) in logs.canonical.values():
         msg = f"cannot write '{out}': it is one of the logs; choose another name"
         raise ValueError(msg)
+    if (log := logs.would_read(str(out))) is not None:
+        msg = f"cannot write '{out}': it would be one of the logs of '{log}'; choose another place"
+        raise ValueError(msg)
+    if _is_special(out):
+        return
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
         raise FileNotFoundError(msg)
@@ -60,7 +66,13 @@ def check_writable(out: Path, logs: Collection[str]) -> None:
 
 
 def write_whole(out: Path, data: Callable[[], bytes]) -> None:
-    """Write a file completely: to a temporary file, which is renamed. Else `out` is unchanged."""
+    """Write a file completely: to a temporary file, which is renamed. Else `out` is unchanged.
+
+    A pipe or a device is written as it is: a rename would put a file in its place.
+    """
+    if _is_special(out):
+        out.write_bytes(data())
+        return
     beside = out.with_name(f".{out.name}.{uuid.uuid4().hex}")
     try:
         with beside.open("xb") as file:
@@ -75,6 +87,10 @@ def write_whole(out: Path, data: Callable[[], bytes]) -> None:
         raise OSError(msg) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _is_special(out: Path) -> bool:
+    return out.exists() and not out.is_file() and not out.is_dir()
 
 
 def _synchronise(folder: Path) -> None:

@@ -70,7 +70,7 @@ class Reading:
     advance: Callable[[int], None]
     """Called with the number of rows that were read."""
     is_coded: bool = False
-    """Whether codes are used, and did not have to be given up."""
+    """Whether codes are used."""
 
 
 READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
@@ -101,9 +101,6 @@ def by_codes(
         try:
             counts = count(scan)
         except Unsuited:
-            if reading is not None:  # `progress_bar` asks again, for the plain plan.
-                reading.is_coded = False
-                raise
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 

@@ -8,9 +8,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
@@ -28,7 +30,13 @@ from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.sql_columns import TypedColumns, check_condition, columns_in, filtered
+from polars_mcc._inputs.sql_columns import (
+    TypedColumns,
+    check_condition,
+    check_row_by_row,
+    columns_in,
+    filtered,
+)
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
 _OF_LABELS = "the outcomes have", "latest must be"
@@ -158,24 +166,43 @@ class TypedLog:
         """Whether the files are CSV."""
         return self.inputs.format.name == CSV
 
+    @property
+    def _scanned(self) -> pl.LazyFrame:
+        if self.source is not None:
+            return self.source
+        rows = read_files.scan_logs(self.inputs)
+        if not rows.collect_schema():
+            msg = f"'{self.inputs.files[0]}' has no columns: it is empty"
+            raise pl.exceptions.NoDataError(msg)
+        return rows
+
     @cached_property
     def of_labels(self) -> TypedLog | None:
         """The files of the labels that come later, as a log of their own."""
         options = self.options
         if options.outcomes is None:
             return None
+        no_labels_yet = all(Path(path).is_dir() for path in options.outcomes)
+        source = None
         with self._naming_labels():
-            logs = read_files.find_logs(options.outcomes)
-            schema = read_files.scan_logs(logs).collect_schema()
+            logs = read_files.find_logs(options.outcomes, may_be_gone=no_labels_yet)
+            rows = read_files.scan_logs(logs)
+            schema = rows.collect_schema()
+            if rows.head(1).collect().is_empty():  # Their dtypes are not known: any would fit.
+                own = self._scanned.collect_schema()
+                ids = {name: own[name] for name in options.on or () if name in own}
+                times = {options.latest: pl.Int64()} if options.latest else {}
+                source = pl.LazyFrame(schema={options.gold: pl.Null(), **schema, **ids, **times})
         text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
         of_csv: Any = {"text": text, "null": options.null, "separator": options.separator}
         of_csv = of_csv if logs.format.name == CSV else {}
-        return TypedLog(logs, LogOptions(gold=options.gold, pred=[options.gold], **of_csv))
+        own_options = LogOptions(gold=options.gold, pred=[options.gold], **of_csv)
+        return TypedLog(logs, own_options, source=source)
 
     @cached_property
     def of_files(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
-        rows = read_files.scan_logs(self.inputs) if self.source is None else self.source
+        rows = self._scanned
         for name in self.options.text or ():
             is_of_labels = self.of_labels and name in self.of_labels.of_files.collect_schema()
             if name not in (schema := rows.collect_schema()) and not is_of_labels:
@@ -224,7 +251,7 @@ class TypedLog:
             dtype: Any = beside.get(name, pl.String())
             is_time, text = isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)), as_expr(name)
             is_number = dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean
-            if name not in known or not (is_time or is_number):
+            if known.get(name) != pl.String or not (is_time or is_number):
                 continue  # Ids of other dtypes are refused later.
             value = (text.str.strptime if is_time else text.cast)(dtype, strict=False)
             spelled = value.cast(pl.String) if dtype != pl.Datetime else text
@@ -293,7 +320,26 @@ class TypedLog:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
         of_log["gold"] = self._late[1].gold
-        return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+        typed = TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+        # Labels that are yet to come are text in CSV, whatever they will be.
+        gold, pred = typed.columns["gold"], typed.columns["pred"]
+        schema = typed.rows.collect_schema()
+        preds = pred if isinstance(pred, list) else [defaults.PRED if pred is None else pred]
+        labels = [name for name in (gold, *preds) if isinstance(name, str) and name in schema]
+        texts = [name for name in labels if schema[name] == pl.String]
+        if 0 < len(texts) < len(labels):
+            is_null = typed.rows.select(cs.by_name(texts).is_null().all()).collect()
+            nulls = (name for name in texts if is_null[name].item())
+            typed.rows = typed.rows.with_columns(pl.lit(None).alias(name) for name in nulls)
+        return typed
+
+    def check_row_by_row(self) -> None:
+        """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
+        given = [(sql, self._own) for sql in [self.options.filter] if sql is not None]
+        for typed in filter(None, (self._own, self._outcomes, self._typed)):
+            given += [(sql, typed) for sql in typed.computed]
+        for sql, typed in given:
+            check_row_by_row(sql, typed.schema)
 
     def newest_times(self, of: str) -> pl.LazyFrame:
         """The newest time of the rows for each value of a column, in microseconds since 1970."""

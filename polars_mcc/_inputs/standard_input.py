@@ -16,7 +16,15 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._inputs.find_files import named_error
-from polars_mcc._inputs.formats import FORMATS, NDJSON, PARQUET, LogFormat, by_suffix, first_line
+from polars_mcc._inputs.formats import (
+    FORMATS,
+    NDJSON,
+    PARQUET,
+    ROWS_FOR_DTYPES,
+    LogFormat,
+    by_suffix,
+    first_line,
+)
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 
@@ -39,6 +47,11 @@ def format_of_pipe() -> LogFormat:
 
     return replace(log_format, scan=scan)
 
+
+TOLD_BY_FIRST_ROWS = (
+    f"the first {ROWS_FOR_DTYPES:,} rows of JSON lines tell the columns and dtypes; let all rows "
+    "tell them, and write Parquet: pl.read_ndjson(FILE, infer_schema_length=None)"
+)
 
 _NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
 
@@ -64,5 +77,7 @@ def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
             way_out = f"the end of its name must tell its format: {', '.join(endings)}"
         if format_name == NDJSON and re.search(r"\('[NI]'\)", first):
             first = "JSON has no NaN, Infinity or None: write null"
+        elif format_name == NDJSON and first.startswith("cannot parse"):
+            way_out = TOLD_BY_FIRST_ROWS
         msg = f"'{file}' cannot be read as {format_name} ({first}); {way_out}"
         raise pl.exceptions.ComputeError(msg) from error

@@ -387,17 +387,6 @@ def test_json_lines_with_numbers_that_json_lacks(number, rows, tmp_path):
     assert run_by(file).exit_code == 0
 
 
-@pytest.mark.parametrize("empty", ["0.csv", "2.csv"])
-def test_a_csv_with_a_header_alone_is_named(empty, tmp_path):
-    """It has no dtypes: Polars takes its columns for text."""
-    (tmp_path / "1.csv").write_text("gold,pred\n0,1\n1,1\n")
-    (tmp_path / empty).write_text("gold,pred\n")
-    told = is_refused(run_by(tmp_path))
-    assert f"'{tmp_path / empty}' has no rows, so its dtypes are not known; leave it out" in told
-    (tmp_path / empty).unlink()
-    assert run_by(tmp_path).exit_code == 0
-
-
 class TestOut:
     @pytest.fixture
     def log(self, tmp_path):

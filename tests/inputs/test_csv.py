@@ -393,7 +393,7 @@ def test_numbers_may_be_whole_in_one_file(ending):
     assert done_by(".", "--by", "p")[0]["p", "n"].rows() == [(0.0, 2), (0.5, 1), (1.0, 3)]
 
 
-@pytest.mark.parametrize("rows", [150, 9_000])
+@pytest.mark.parametrize("rows", [150, 9_000, 11_000])
 def test_dtypes_of_json_lines_may_show_late(rows):
     first = pl.DataFrame({"gold": pl.Series([None] * rows, dtype=pl.String), "pred": 1, "p": 1})
     later = pl.DataFrame({"gold": ["1"] * 10, "pred": 1, "p": 0.75, "key": "late"})
@@ -406,6 +406,22 @@ def test_dtypes_of_json_lines_may_show_late(rows):
         None,
         "late",
     ]
+
+
+def test_what_the_first_json_lines_do_not_tell_is_said():
+    """No value is lost: labels in lists come, and other dtypes and columns are an error."""
+    first = '{"gold": [], "pred": ["u"], "p": 1}\n' * 10_001
+    Path("log.ndjson").write_text(first + '{"gold": ["u"], "pred": ["u"], "p": 1}\n')
+    found, _ = done_by("log.ndjson", "--metric", "exact_match")
+    assert found.row(0) == (10_002, 1 / 10_002, 0)
+    first = '{"gold": 1, "pred": 1, "p": 1}\n' * 10_001
+    Path("log.ndjson").write_text(first + '{"gold": 1, "pred": 1, "p": 12.5, "key": "u"}\n')
+    told = "the first 10,000 rows of JSON lines tell the columns and dtypes; let all rows tell them"
+    refused = invoke("by", "log.ndjson", "--weight", "p").stderr
+    assert "(cannot parse '12.5' (f64) as Int64)" in refused
+    assert told in refused
+    assert told in invoke("by", "log.ndjson", "--by", "key").stderr
+    assert done_by("log.ndjson")[0]["n"].item() == 10_002
 
 
 KEYS = {
