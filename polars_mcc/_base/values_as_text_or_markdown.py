@@ -12,27 +12,39 @@ from polars.datatypes import DataType, DataTypeClass
 
 
 def as_text(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
-    """A String for each value, also of dtypes that Polars does not cast; null stays null."""
+    """A String for each value, and one that no other value has; null stays null.
+
+    A list or a struct is JSON. What JSON lacks, such as a time or NaN, is text in it.
+    """
     if isinstance(dtype, pl.Array):
         return as_text(value.arr.to_list(), pl.List(dtype.inner))
     if isinstance(dtype, pl.List):
-        texts = value.list.eval(_or_null(pl.element(), dtype.inner))
+        texts = value.list.eval(_json_text(pl.element(), dtype.inner))
         return pl.concat_str(pl.lit("["), texts.list.join(", "), pl.lit("]"))
     if isinstance(dtype, pl.Struct):
         parts = [pl.lit("{")]
         for place, field in enumerate(dtype.fields):
-            name = f"{', ' if place else ''}{field.name}: "
-            parts += [pl.lit(name), _or_null(value.struct.field(field.name), field.dtype)]
+            name = f"{', ' if place else ''}{json.dumps(field.name, ensure_ascii=False)}: "
+            parts += [pl.lit(name), _json_text(value.struct.field(field.name), field.dtype)]
         return pl.when(value.is_not_null()).then(pl.concat_str(*parts, pl.lit("}")))
-    if isinstance(dtype, pl.Duration):
-        return value.dt.to_string("polars")
+    if isinstance(dtype, (pl.Duration, pl.Time)):  # A cast of a time has no fractions of a second.
+        return value.dt.to_string("polars" if dtype == pl.Duration else "iso")
     if isinstance(dtype, pl.Binary):
         return value.bin.encode("hex")
     return value.cast(pl.String)
 
 
-def _or_null(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
-    return as_text(value, dtype).fill_null("null")
+def in_quotes(text: pl.Expr) -> pl.Expr:
+    """A text in double quotes, escaped as in JSON; null is `null`."""
+    return pl.struct(a=text).struct.json_encode().str.slice(len('{"a":')).str.head(-1)
+
+
+def _json_text(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
+    text = as_text(value, dtype)
+    if dtype.is_float():
+        return pl.when(value.is_finite()).then(text).otherwise(in_quotes(text))
+    is_json = dtype.is_nested() or dtype.is_integer() or dtype == pl.Boolean
+    return text.fill_null("null") if is_json else in_quotes(text)
 
 
 def label_text(value: object) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.missing_package import missing
+from polars_mcc._base.slice_names import clause, value_in_words
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._display.table_and_to_numpy import (
@@ -82,10 +83,10 @@ def rows_to_draw(
     windows = [name for name in window_keys(result) if name != at]
     text = slices_in_words(result, keys)
     if len(keys) == 1:  # Its name is said elsewhere.
-        text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
+        text = value_in_words(as_text(as_expr(keys[0]), result.schema[keys[0]]))
     if _has_sets(keys):
         for key in windows:  # The time of a window is a key of every set.
-            text += pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
+            text += pl.lit(" and ") + clause(key, as_text(as_expr(key), result.schema[key]))
     rows = result.select(
         text.alias("slice"),
         is_total(result).alias("is_total"),
