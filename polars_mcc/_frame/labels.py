@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import TypeAlias, TypeVar
@@ -12,6 +11,7 @@ import polars as pl
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, cast, column, option, said
+from polars_mcc._base.values_as_text_or_markdown import BOOLEANS, read_as
 
 T = TypeVar("T")
 
@@ -219,27 +219,15 @@ def as_label(label: object, dtype: pl.DataType, given: str = "") -> object:
     return value
 
 
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
-
-
 def from_text(text: str, dtype: pl.DataType) -> object:
-    """A value of `dtype` from its text, as a user types it; None if the text is no such value.
-
-    Dates begin with the year: other orders can be read in two ways.
-    """
-    known = _BOOLEANS.get(text.lower())
-    if dtype == pl.Boolean or (dtype.is_integer() and known is not None):
-        return None if known is None else _as_known(known, dtype)
-    typed = pl.Series([text])
-    if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)):
-        if dtype != pl.Time and not re.match(r"\d{4}\D", text):
-            return None
-        try:
-            typed = typed.str.strptime(dtype)
-        except pl.exceptions.PolarsError:
-            return None
-        return typed.item() if typed.dtype == dtype else None
-    value = typed.cast(dtype, strict=False).item()
+    """A value of `dtype` from its text, as a user types it; None if the text is no such value."""
+    known = BOOLEANS.get(text.lower())
+    if dtype.is_integer() and known is not None:
+        return int(known)
+    try:
+        value = pl.select(read_as(pl.lit(text), pl.String(), dtype).cast(dtype)).item()
+    except pl.exceptions.PolarsError:
+        return None
     is_rounded = isinstance(dtype, pl.Decimal) and value is not None and value != Decimal(text)
     return None if is_rounded else value
 
