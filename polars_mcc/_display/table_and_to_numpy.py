@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from great_tables import GT
 
 _PICTURE_WIDTH, _PICTURE_HEIGHT = 160, 16  # size of the picture of an interval, in pixels
-_FIRST_ADDED = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
+_FIRST_ADDED = {
+    "n": [],
+    "n_before": [],
+    "label": ["support"],
+    "threshold": ["n", "tp", "fp", "fn", "tn"],
+}
 _FIRST_ADDED |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
 _FIRST_ADDED |= {"since": ["n_before"]}
 """The first column that a verb adds after the keys, and the columns that must follow it.
 
 Confusion matrices begin with `gold`, see `_is_added`."""
+_FIRST_OF = {"by()": "n", "curve()": "threshold", "calibration()": "bin"}
 _CELL_COLUMNS = {"pred", "n", "share", "contribution", "loss", "n_null", N_WAITING}
 COLOUR, GREY = "#0072B2", "#767676"
 """Colours of marks, and of lines and text: legible on light and dark pages."""
@@ -136,10 +142,17 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
     return array.reshape(-1, cells.width, cells.width) if before else array
 
 
-def key_columns(answer: pl.DataFrame) -> list[str]:
-    """The columns of a result that are keys: all before the first column that the verb adds."""
-    names = answer.columns
-    added = (at for at, _ in enumerate(names) if _is_added(answer, at))
+def key_columns(answer: pl.DataFrame, verb: str = "") -> list[str]:
+    """The columns of a result that are keys: all before the first column that the verb adds.
+
+    Without the verb, the columns that follow tell whether a name is that of a key.
+    """
+    names, first = answer.columns, _FIRST_OF.get(verb)
+    added = (
+        at
+        for at, name in enumerate(names)
+        if name == first or (not first and _is_added(answer, at))
+    )
     hidden = {COMPLETE} if window_keys(answer) else set()
     return [name for name in names[: next(added, None)] if name not in hidden]
 
