@@ -124,10 +124,11 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    sides, needs_two = LogLabels.of(log.log), needs_two_classes(options)
+    sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
     if not is_check:
-        about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
+        about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
+        needs_two = needs_two_classes(options, or_positive=True)
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
     for sentence in sentences:
         say(in_shell(sentence))
