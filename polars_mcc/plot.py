@@ -74,7 +74,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     style.check_drawable(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
-    slices = result.filter(~style.is_total(result))
+    slices = result.filter(~style.is_total(result, "by()"))
     notes = map(" ".join, undefined_in_words(slices, metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
@@ -151,7 +151,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         >>> chart.save("weeks.png")  # doctest: +SKIP
     """
     style.check_drawable(result, "by()", "n", metric)
-    keys = key_columns(result)
+    keys = key_columns(result, "by()")
     columns = {
         name: result[name] if is_time(result.schema[name]) else times_named(result[name])
         for name in keys

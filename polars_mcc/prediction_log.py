@@ -142,12 +142,12 @@ def _warnings(
             yield from told_by_counts(LogLabels.of(log), labels)
             yield from spelled_alike(LogLabels.of(log), labels)
         return
-    needs_two = needs_two_classes(options)
-    if needs_two:
+    if needs_two_classes(options):
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
         rows = log.frame.lazy()
         yield from sooner_for_some(log, lambda ages: ages(rows).collect())
+        needs_two = needs_two_classes(options, or_positive=True)
         yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 

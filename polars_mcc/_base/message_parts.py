@@ -79,6 +79,12 @@ def as_sql(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{escaped}"'
 
 
+def sql_text(text: str) -> str:
+    """A text in SQL."""
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
+
+
 def column(name: str) -> Words:
     """A column."""
     return Words(f"pl.col({name!r})", as_sql(name))

@@ -128,13 +128,14 @@ def say_warnings(
     say_spellings(log)
     for sentence in log.shared_ids():
         say(sentence)
-    sides, needs_two = LogLabels.of(log.log), needs_two_classes(options)
+    sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
     if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
         sentences = chain(sentences, by_day)
     if not is_check:
-        about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
+        about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
+        needs_two = needs_two_classes(options, or_positive=True)
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
     for sentence in sentences:
         say(in_shell(sentence))

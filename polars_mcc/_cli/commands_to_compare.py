@@ -21,7 +21,6 @@ from polars_mcc._cli.shared_options import (
     word_or_slice,
 )
 from polars_mcc._inputs import read_files
-from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import or_none
 from polars_mcc._verbs.changes import CHANGED, VERDICT
 from polars_mcc.prediction_log import PredictionLog
@@ -188,9 +187,9 @@ def changes(
         lookback: Only look at the last periods, such as "90d" before the end of the newest, or
             before now if that is earlier.
         known: Changes that somebody has seen: a file with rows of an earlier answer, with the keys
-            and `since` (Parquet, CSV, NDJSON or IPC; it may have no rows). Of these slices, only
-            rows from `since` on are looked at, so that they are not found again. Rows whose
-            `verdict` is neither "worse" nor "better" are left out.
+            and `since` (Parquet, CSV, NDJSON, JSON or IPC; it may be without rows). Of these
+            slices, only rows from `since` on are looked at, so that they are not found again. Rows
+            whose `verdict` is neither "worse" nor "better" are left out.
         min_n: The least number of rows before and after. With weights, the least sum.
         max_changes: The largest number of changes of a slice. If a change is sure, the rows before
             it and the rows after it are looked at in the same way.
@@ -220,11 +219,9 @@ def changes(
 
 
 def _seen_changes(path: str) -> pl.LazyFrame:
-    """The changes of a file. The verb knows the dtypes of a CSV file, which is read as text."""
+    """The changes of a file."""
     try:
-        logs = read_files.find_logs([path])
+        return read_files.scan_answer(path)
     except FileNotFoundError:
         msg = f"no file '{path}' for --known: begin one with a line of the keys and 'since'"
         raise FileNotFoundError(msg) from None
-    text = read_files.scan_logs(logs).collect_schema() if logs.format.name == CSV else ()
-    return read_files.scan_logs(logs.read_as([*text]))

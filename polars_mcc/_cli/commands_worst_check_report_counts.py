@@ -34,10 +34,7 @@ from polars_mcc._cli.shared_options import (
 )
 from polars_mcc._cli.terminal import show, terminal_table
 from polars_mcc._counts.labels_seen import seen
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.labels import is_text
 from polars_mcc._inputs import read_files
-from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import TypedLog, or_none
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._metrics import registry
@@ -145,20 +142,9 @@ def check(
 
 
 def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
-    """The counts of another log. A CSV file is read with the dtypes of the counts of this log."""
-    logs = read_files.find_logs([path])
-    if logs.format.name != CSV:
-        return read_files.scan_logs(logs)
-    dtypes = counts_of(log.log, *log.keys).collect_schema()
-    times = {
-        name: dtype
-        for name, dtype in dtypes.items()
-        if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
-    }
-    text = [*times, *(name for name, dtype in dtypes.items() if is_text(dtype))]
-    rows = read_files.scan_logs(logs.read_as(text, log.options.null or ()))
-    there = [name for name in rows.collect_schema() if name in times]
-    return rows.with_columns(as_expr(name).str.strptime(times[name]) for name in there)
+    """The counts of another log. Text is read with the dtypes of the counts of this log."""
+    dtypes = counts_of(log.log, *log.keys).drop("n").collect_schema()
+    return read_files.scan_answer(path, log.options.null or (), dtypes)
 
 
 def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str:

@@ -73,7 +73,7 @@ def gaps(
     numbered = groups.select(*whole.slice).with_row_index(_GROUP).lazy()
     slices = whole.beside(scores.lazy(), numbered).sort(_GROUP, *log.slice).collect()
     texts = {key: as_text(pl.col(KEY + key), log.key_dtypes[key]) for key in own}
-    names = slices.select(slice_name(texts, pl.col(SET).cast(pl.String) if log.sets else None))
+    names = slices.select(slice_name(texts, log.sets))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
     answers = [
         _of_metric(slices, names.to_series(), segments, metric, asked.ci).hstack(groups)

@@ -15,7 +15,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.slice_names import slice_name
+from polars_mcc._base.slice_names import SET_COLUMN, slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.exact_sums import Numbers
 from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
@@ -23,7 +23,7 @@ from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
 if TYPE_CHECKING:
     from typing import Self
 
-SET = "keys"  # names the set of keys of a slice, if there are several sets
+SET = SET_COLUMN
 COMPLETE = "complete"  # whether the log covers the whole window
 SAID = "slice"  # names a slice in words, such as `age ≤ 25 and country = DE`
 N_WAITING = "n_waiting"  # counts the rows that wait for their gold label
@@ -255,7 +255,7 @@ class Grouping:
             index = () if self.windows is None else self.windows.index.names
             keys = [key for key in self.keys if key not in index]
             in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
-            said = [slice_name(in_text, pl.col(SET)).alias(SAID)]
+            said = [slice_name(in_text, self.sets).alias(SAID)]
             hidden = {KEY + key for key in keys}
             shown = {column: name for column, name in shown.items() if column not in hidden}
         return slices.with_columns(texts).select(

@@ -165,8 +165,9 @@ class _Found(NamedTuple):
 
 def _check_latest(name: str, dtype: pl.DataType) -> None:
     """Raise a SchemaError unless the times of labels have an order."""
-    if not (dtype.is_temporal() or dtype.is_integer() or dtype == pl.Null):
-        what = f"latest must be a date, a time or an integer, but '{name}' is {dtype}; "
+    has_order = dtype.is_temporal() or dtype.is_integer() or dtype == pl.Null
+    if not has_order or dtype in {pl.Int128, pl.UInt128}:
+        what = f"latest must be a date, a time or an integer of 64 bits, but '{name}' is {dtype}; "
         raise pl.exceptions.SchemaError(said(what, made_a_time(name, dtype)))
 
 
@@ -251,6 +252,8 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
         is_whole = ~label.list.eval(pl.element().is_null()).list.any()
         label = pl.when(is_whole).then(label.list.unique().list.sort())
     time = pl.lit(0) if latest is None else latest.expr
+    if latest is not None and latest.dtype == pl.UInt64:
+        time = time.cast(pl.Int128) - 2**63
     rows = outcomes.select(*keys, label.alias(_LABEL), time.cast(pl.Int64).alias(_TIME))
     rows = rows.filter(pl.all_horizontal(pl.col(names).is_not_null()))
     label, first, last = map(pl.col, (_LABEL, _FIRST, _LAST))
@@ -266,7 +269,8 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
         )
         ends = at_largest(label, up), at_largest(label, down)
     of_id = {_FIRST: ends[0], _LAST: ends[1]}
-    shown = [] if latest is None else [LABELLED_AT]
+    dtype = pl.Null() if latest is None else latest.dtype
+    shown = [LABELLED_AT] if isinstance(dtype, (pl.Date, pl.Datetime)) else []
     of_id |= dict.fromkeys(shown, pl.col(_TIME).max())
     each = rows.group_by(names).agg(**of_id)
     is_two = first != last
@@ -275,7 +279,6 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
     message = of_two_labels(which, labels, gold.name, None if latest is None else latest.name)
     known = unless(first, Failure(is_two, message)).alias(gold.name)
     of_keys = [*zip(names, found.dtypes, strict=True)]
-    dtype = pl.Int64() if latest is None else latest.dtype
     joined_by = [_as_key(pl.col(name), of_id).alias(name) for name, of_id in of_keys]
     rows = each.select(*joined_by, known, *(pl.col(name).cast(dtype) for name in shown))
     own = zip(_keys_of(found.ids, found.dtypes), of_keys, strict=True)

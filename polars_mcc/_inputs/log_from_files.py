@@ -404,6 +404,7 @@ class TypedLog:
         except pl.exceptions.SchemaError as error:
             is_csv = self.is_csv
             if isinstance(error, LabelsDiffer):
+                error.true = self.options.positive
                 for name in self.computed & error.codes.keys():  # It is called by its SQL.
                     error.codes[name] = Words(error.codes[name], f"({name})")
                 is_computed = error.name in self.computed

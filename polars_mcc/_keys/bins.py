@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 
 from polars_mcc._base.cuts_of_numbers import Number, as_cuts, is_above
-from polars_mcc._base.message_parts import as_code
+from polars_mcc._base.message_parts import Words, as_code, as_sql, column, option, said
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, one_column, resolved
 from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.log_options import Described
@@ -153,12 +153,24 @@ class Bins(Key):
         is_time = isinstance(dtype, pl.Datetime) or (dtype == pl.Date and cuts != "1h")
         if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):
             what = "times" if isinstance(cuts, str) else "numbers"
-            hint = "; cast it, or slice by the column itself"
+            hint: str = "; cast it, or slice by the column itself"
+            if isinstance(dtype, (pl.Duration, pl.Time)):
+                code = self._as_number(column.name, is_time=dtype == pl.Time)
+                hint = said("; cut a number of it, as in ", code)
             if isinstance(dtype, (pl.Date, pl.Datetime)):
                 hint = f": cut it by '1d' or longer, as in {replace(self, cuts='1mo')}"
-            msg = f"bins of {what} need a column of {what}, but '{column.name}' is {dtype}{hint}"
-            raise pl.exceptions.SchemaError(msg)
+            msg = f"bins of {what} need a column of {what}, but '{column.name}' is {dtype}"
+            raise pl.exceptions.SchemaError(said(msg, hint))
         return column
+
+    @staticmethod
+    def _as_number(name: str, *, is_time: bool) -> Words:
+        """Bins of the seconds of a duration, or of the hour of a time."""
+        python = f"{column(name)}.dt.{'hour' if is_time else 'total_seconds'}()"
+        sql = as_sql(name)
+        in_sql = f"EXTRACT(hour FROM {sql})" if is_time else f"{sql} / INTERVAL '1 second'"
+        in_shell = option("keys", f"bins({as_code(in_sql)}, 4)").in_shell
+        return Words(f"bins({python}, 4)", in_shell)
 
 
 @dataclass(frozen=True)

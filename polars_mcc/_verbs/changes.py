@@ -18,7 +18,7 @@ from polars_mcc._base.allowed_values import (
     check_choice,
 )
 from polars_mcc._base.message_parts import Words, option, said
-from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
@@ -26,7 +26,7 @@ from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
 from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.frames import Frame, FrameT
-from polars_mcc._frame.labels import from_text, is_text
+from polars_mcc._frame.labels import is_text
 from polars_mcc._frame.late_labels import as_length, earlier, newest_or_now, now_of
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
@@ -339,7 +339,10 @@ def _unseen(
 ) -> pl.DataFrame:
     """The pairs since the newest known change of their slice, and those without a time."""
     seen, on = _seen(log, slices, known, cells.schema[SINCE]), [*slices.names.values()]
-    texts = [pl.col(column).cast(pl.String).alias(name) for column, name in slices.names.items()]
+    texts = [
+        as_text(pl.col(column), cells.schema[column]).alias(name)
+        for column, name in slices.names.items()
+    ]
     texts[:1] = [text.replace(_set_names(slices)) if slices.sets else text for text in texts[:1]]
     of_cells = cells.select(*texts, pl.col(SINCE))
     if not on:
@@ -374,10 +377,11 @@ def _seen(
             raise ValueError(msg)
     if VERDICT in rows.columns:
         rows = rows.filter(pl.col(VERDICT).cast(pl.String).is_in(CHANGED))
-    text = pl.String()
-    keys = [_typed(rows[name], slices.key_dtypes.get(name, text)).cast(text) for name in names]
-    seen = pl.DataFrame([*keys, _typed(rows[SINCE], dtype).alias(_SEEN)])
-    return seen.group_by(names).agg(pl.col(_SEEN).max()) if keys else seen
+    of_keys = slices.key_dtypes
+    typed = [_typed(rows[name], of_keys.get(name, pl.String())) for name in names]
+    texts = [as_text(as_expr(key.name), key.dtype).alias(key.name) for key in typed]
+    seen = pl.DataFrame([*typed, _typed(rows[SINCE], dtype).alias(_SEEN)]).select(*texts, _SEEN)
+    return seen.group_by(names).agg(pl.col(_SEEN).max()) if names else seen
 
 
 def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
@@ -387,11 +391,15 @@ def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
     ):
         msg = f"known has a column '{SINCE}' of {known.dtype}, which is no time"
         raise pl.exceptions.SchemaError(msg)
-    if known.dtype != pl.String or is_text(dtype):
-        return known.cast(pl.String if is_text(dtype) else dtype)
-    values = [None if text is None else from_text(text, dtype) for text in known]
-    for text, value in zip(known, values, strict=True):
-        if text is not None and value is None:
-            msg = f"known has {text!r} in column '{known.name}', which is no {dtype}"
-            raise ValueError(msg)
-    return pl.Series(known.name, values, dtype)
+    if is_text(dtype):
+        return known.cast(pl.String)
+    typed = read_as(as_expr(known.name), known.dtype, dtype).cast(dtype)
+    try:
+        values = known.to_frame().select(typed.alias(known.name)).to_series()
+        wrong = known.filter(known.is_not_null() & values.is_null())
+    except pl.exceptions.ComputeError:  # no JSON
+        wrong = known.drop_nulls()
+    if len(wrong):
+        msg = f"known has {wrong[0]!r} in column '{known.name}', which is no {dtype}"
+        raise ValueError(msg)
+    return values

@@ -787,8 +787,8 @@ def test_json_tells_nan_and_infinities_from_null(form, dtype, place, tmp_path):
     **{
         "values, texts": [
             ([b"\x00\xff", b"|<\n", None], ["00ff", "7c3c0a", None]),
-            ([[b"\x00"], [None, b"\xff"], None], ["[00]", "[null, ff]", None]),
-            ([{"a": [b"\xff"]}, {"a": None}, None], ["{a: [ff]}", "{a: null}", None]),
+            ([[b"\x00"], [None, b"\xff"], None], ['["00"]', '[null, "ff"]', None]),
+            ([{"a": [b"\xff"]}, {"a": None}, None], ['{"a": ["ff"]}', '{"a": null}', None]),
         ]
     },
 )

@@ -564,3 +564,37 @@ def test_what_cannot_be_reweighted_is_not_told(fraud, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error", PredictionLogWarning)
         log.by("key", ci=0.95)
+
+
+@pytest.mark.parametrize("is_lazy", [True, False])
+def test_times_of_labels_of_every_dtype(is_lazy):
+    """The newest label of an id counts; a time of day or an age has no day to compare."""
+    end = 2**63
+    times = [
+        pl.Series([dt.time(1), dt.time(1, 0, 0, 1)]),
+        pl.Series([-1, 1], dtype=pl.Duration("ns")),
+        pl.Series([end - 1, end], dtype=pl.UInt64),
+        pl.Series([0, 2 * end - 1], dtype=pl.UInt64),
+        pl.Series([-end + 1, end - 1], dtype=pl.Int64),
+        pl.Series([0, 255], dtype=pl.UInt8),
+        pl.Series([dt.date(2026, 1, 1), dt.date(2026, 1, 2)]),
+    ]
+    reached = 0
+    rows = pl.DataFrame({"id": range(400), "day": [dt.datetime(2026, 1, 1)] * 400, "pred": 1})
+    for when in times:
+        old, new = (pl.DataFrame({"id": range(400), "y": y}) for y in (0, 1))
+        labels = [
+            frame.with_columns(at=when.gather([place] * 400))
+            for place, frame in enumerate((old, new))
+        ]
+        for both in (labels, labels[::-1]):
+            found = pl.concat(both)
+            frames = (rows.lazy(), found.lazy()) if is_lazy else (rows, found)
+            log = frames[0].mcc(outcomes=frames[1], on="id", gold="y", latest="at", time="day")
+            score = log.by(metrics="accuracy").lazy().collect()
+            assert score["n", "accuracy"].rows() == [(400, 1.0)], when.dtype
+            reached += 1
+    assert reached == 14
+    wide = found.cast({"at": pl.Int32}).cast({"at": pl.Int128})
+    with pytest.raises(pl.exceptions.SchemaError, match="an integer of 64 bits, but 'at' is Int"):
+        rows.mcc(outcomes=wide, on="id", gold="y", latest="at").by()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import shlex
 from collections import Counter
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from runner import invoke
 from support import in_turn, some_slow
 
 from polars_mcc import Bootstrap, PredictionLog, bins, cube, each, sets, trailing
@@ -353,7 +355,7 @@ def test_a_column_and_its_bins_need_two_names():
             (
                 bins(pl.col("ts").dt.time(), "1h"),
                 pl.exceptions.SchemaError,
-                "'ts' is Time; cast it",
+                "'ts' is Time; cut a number of it",
             ),
             (bins("age", "1mo"), pl.exceptions.SchemaError, "bins of times need a column of times"),
             (bins("agee", 3), pl.exceptions.ColumnNotFoundError, "did you mean 'age'"),
@@ -425,3 +427,25 @@ def test_a_number_of_bins_of_integers_of_128_bits(dtype):
     assert found["n"].to_list() == pytest.approx([100] * 3, abs=15)
     assert found.equals(log.lazy().mcc.by(bins("x", 3)).collect())
     log.mcc.worst("x", min_n=10)
+
+
+@pytest.mark.parametrize("key", ["waited", "clock"])
+def test_a_duration_or_a_time_says_how_to_cut_it(key, tmp_path, monkeypatch):
+    """What the message advises is done, in Python and in the shell."""
+    monkeypatch.chdir(tmp_path)
+    waited = pl.Series(range(0, 40 * 7, 7)).cast(pl.Duration("ms")) * 1000
+    clock = [dt.time(3 * place % 24, 59) for place in range(40)]
+    log = pl.DataFrame({"waited": waited, "clock": clock}).with_columns(gold=1, pred=1)
+    log.write_parquet("log.parquet")
+    numbers = range(0, 40 * 7, 7) if key == "waited" else [time.hour for time in clock]
+    with pytest.raises(pl.exceptions.SchemaError, match="cut a number of it, as in ") as raised:
+        log.mcc.by(bins(key, 4))
+    way_out = eval(str(raised.value).split("as in ")[1])  # noqa: S307 - our own message
+    found = log.mcc.by(way_out)
+    names = found[key].cast(pl.String).to_list()
+    wanted = Counter(next(name for name in names if has(name, number)) for number in numbers)
+    assert dict(found[key, "n"].cast({key: pl.String}).rows()) == wanted
+    refused = invoke("by", "log.parquet", "--by", f"bins({key}, 4)")
+    typed = shlex.split(refused.stderr.split("as in ")[1])
+    done = invoke("by", "log.parquet", *typed, "--format", "csv")
+    assert pl.read_csv(done.stdout_bytes)["n"].to_list() == found["n"].to_list()
