@@ -55,6 +55,7 @@ def contrast(
     to: ReferenceWords = [defaults.TO],
     within: list[str] | None = None,
     ratio: bool = False,
+    min_n: int = defaults.CONTRASTED_N,
     differences: DifferenceOptions = DifferenceOptions(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
@@ -76,10 +77,12 @@ def contrast(
             --within for several.
         ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
             of the slice is 0, and infinite if the score of the reference is; null if both are.
+        min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
+            rows, it is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
     """
     log = sliced.read(logs, within=within)
     options = {"to": word_or_slice("--to", to), **log.columns, **vars(differences)}
-    run_verb(PredictionLog.contrast, log, output, ratio=ratio, **options)
+    run_verb(PredictionLog.contrast, log, output, ratio=ratio, min_n=min_n, **options)
 
 
 @command
