@@ -385,5 +385,5 @@ def _rounded(ends: list[float | int]) -> list[float | int]:
             step = 10 ** max(-digits, 0)
             rounded.append(end // step * step)
         else:
-            rounded.append(round(end, min(digits, 300)))
+            rounded.append(round(end, min(max(digits, -300), 300)))
     return sorted({*rounded}) if len({*rounded}) == len(ends) else ends

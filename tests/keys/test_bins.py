@@ -227,6 +227,18 @@ def test_quantiles_are_of_the_rows_that_counts_stand_for():
     assert many.mcc(weight="n").by(bins("x", 2))["x"].to_list() == ["all"]
 
 
+@pytest.mark.parametrize("numbers", [[1.0, -1.0] * 40, [*np.linspace(-1, 1, 80)]], ids=["2", "80"])
+@pytest.mark.parametrize("beside", [[], [*range(80)]], ids=["alone", "beside"])
+def test_the_largest_floats_are_cut(numbers, beside):
+    largest = [1.7976931348623157e308 * number for number in numbers]
+    log = pl.DataFrame({"k": pl.Series([*largest, *beside], dtype=pl.Float64)})
+    log = log.with_columns(gold=pl.int_range(pl.len()) % 2, pred=1)
+    found = log.mcc.by(bins("k", 10))
+    assert found["n"].sum() == log.height
+    assert found.height >= 2
+    assert log.mcc.worst("k", min_n=1, verdicts=True)["n"].max() >= log.height / 4
+
+
 rng = np.random.default_rng(5)
 MANY = 120_000
 SHAPES = {
