@@ -33,7 +33,7 @@ from polars_mcc._keys.bins import (
     FEW,
     FORMATS,
     Cuts,
-    cuts_in,
+    cuts_of,
     is_calendar,
     places_sampled,
     span,
@@ -145,8 +145,11 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
     cuts = {}
     if bins is not None:
         numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
-        of_keys = sample.select(*(KEY + key for key in numbers), "weight")
-        cuts = dict(zip(numbers, cuts_in(of_keys, bins, few=FEW * bins), strict=True))
+        of_keys = read.lazy().select(
+            *(KEY + key for key in numbers),
+            weight=pl.lit(1) if log.weight_name is None else "weight",
+        )
+        cuts = dict(zip(numbers, cuts_of(of_keys, bins, few=FEW * bins), strict=True))
     weight = None if weights is None else weights.n
     if weights is not None and weights.squares is not None:
         # No slice is worth more rows of equal weight than it has; rows of weight 0 are none.
