@@ -60,11 +60,13 @@ def _as_method(verb: VerbT) -> VerbT:
         option.name: option.default for option in parameters if option.kind is option.KEYWORD_ONLY
     }
 
+    has_keys = any(option.kind is option.VAR_POSITIONAL for option in parameters)
+
     @wraps(verb)
     def method(log: Described[Any], *given: Any, **options: object) -> Any:  # noqa: ANN401
         for name in options:
             if name not in defaults:
-                raise TypeError(_no_option(name, verb.__name__, defaults))
+                raise TypeError(_no_option(name, verb.__name__, defaults, has_keys=has_keys))
         # They are read by the verb, and again for warnings.
         options = {
             name: [*value] if isinstance(value, Iterator) else value
@@ -151,13 +153,14 @@ def _warnings(
         yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 
-def _no_option(name: str, verb: str, known: Collection[str]) -> str:
+def _no_option(name: str, verb: str, known: Collection[str], *, has_keys: bool) -> str:
     """Say that a verb does not have an option, and which options it has."""
     hint = did_you_mean(name, known, "{}=...")
     if name in GivenRoles._fields:
         hint = f", but the log has, as in log({name}=...).{verb}(...)."
     listed = f"The options are {', '.join(known)}." if known else "It has none."
-    return f"{verb}() has no option '{name}'{hint} {listed}"
+    keys = f" Keys come first, without a name, as in {verb}('country')." if has_keys else ""
+    return f"{verb}() has no option '{name}'{hint} {listed}{keys}"
 
 
 def _as_pasted(value: object) -> str:

@@ -20,14 +20,16 @@ COLLAPSED, UNSCORED, INFINITE = "×", "○", "∞"
 score that no axis has."""
 
 
-def where_undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
+def where_undefined(result: pl.DataFrame, metric: str, counts_as: float | None = None) -> pl.Expr:
     """Whether a scored row has no score: it is null, NaN, or the value that stands for 0/0.
 
     That value has no interval, except in the rows of `where_collapsed`. Without intervals, it looks
     like a score: then every 0 of MCC and its kin counts as 0/0, and no 0 of a rate.
+
+    `counts_as` is the value that stands for 0/0; None: the default of the metric.
     """
     score, built_in = as_expr(metric).cast(pl.Float64), _built_in(metric)
-    at_0 = score == _VALUE_OF_0_0.get(metric, 0.0)
+    at_0 = score == (_VALUE_OF_0_0.get(metric, 0.0) if counts_as is None else counts_as)
     if (
         built_in is None
         or not built_in.undefined

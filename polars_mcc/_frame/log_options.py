@@ -11,10 +11,11 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.message_parts import as_arguments
+from polars_mcc._base.message_parts import as_arguments, quoted
 from polars_mcc._frame.columns import IntoColumn, IntoColumns
 from polars_mcc._frame.frames import Frame, FrameT, OtherFrame
 from polars_mcc._frame.late_labels import with_late_labels
+from polars_mcc._frame.missing_and_likely_columns import role_like
 from polars_mcc._frame.roles import GivenRoles, Roles, roles_of
 
 if TYPE_CHECKING:
@@ -204,8 +205,10 @@ class Described(Generic[FrameT]):
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""
         known = GivenRoles._fields
-        for name in columns.keys() - {*known}:
-            msg = f"there is no option {name!r}; the options are {', '.join(known)}"
+        if unknown := [name for name in columns if name not in known]:
+            roles = {role: columns[name] for name in unknown if (role := role_like(name))}
+            meant = f"; did you mean {as_arguments(roles)}?" if roles else "."
+            msg = f"there is no option {quoted(unknown)}{meant} The options are {', '.join(known)}"
             raise TypeError(msg)
         return self.with_frame(self.frame, **columns)
 

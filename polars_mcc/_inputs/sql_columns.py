@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
-from polars_mcc._base.message_parts import as_sql
+from polars_mcc._base.message_parts import as_sql, sql_text
 from polars_mcc._base.unstable_polars import by_sql, is_row_by_row
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.missing_and_likely_columns import no_column
@@ -247,7 +247,9 @@ def _advice(error: pl.exceptions.PolarsError, query: UseOfSql, schema: pl.Schema
     message = str(error)
     missing = [name for name in _COLUMN_IN_ERROR.findall(message) if name not in schema]
     if missing and isinstance(error, _ERRORS_OF_NAMES):
-        return no_column(missing[0], schema)
+        is_quoted = f'"{missing[0]}"' in sql
+        text = f" A text is in single quotes: {sql_text(missing[0])}." if is_quoted else ""
+        return no_column(missing[0], schema) + text
     is_time = ".dt." in message or "date/datetime" in message
     dtype = pl.Datetime() if is_time else pl.Float64()
     for name in columns_in(sql, schema):

@@ -69,8 +69,8 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
     check_number("beta", beta)
     if not 0 < beta < _MOST:
         msg = (
-            f"beta must be above 0 and below {_MOST:g}, got {beta}; 1 is f1, 2 weighs recall more, "
-            "0.5 precision"
+            f"beta must be above 0 and below {_MOST:g}, got {beta}; 0 would be ppv, 1 is f1, "
+            "2 weighs recall more, 0.5 precision"
         )
         raise ValueError(msg)
     check_choice("average", average, Average)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import Role
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import Words, option, quoted, said
 from polars_mcc._counts.labels_seen import SEEN
-from polars_mcc._frame.missing_and_likely_columns import did_you_mean
+from polars_mcc._frame.missing_and_likely_columns import did_you_mean, nearest
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
@@ -226,11 +226,12 @@ def _found(metric: IntoMetric) -> Metric:
 
     found = of_call(metric)
     if found is None:
-        hint = names_elsewhere.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY)
-        known = ", ".join(map(repr, _REGISTRY))
-        calls = "; ".join(example for _, example in CALLS.values())
-        msg = f"no metric '{metric}'{hint} The metrics are {known}; and calls, as in {calls}."
-        raise ValueError(msg)
+        near = f" The nearest are {quoted(nearest(metric, _REGISTRY)[:5])};"
+        if "(" in metric:
+            near = f" Write calls, as in {'; '.join(example for _, example in CALLS.values())};"
+        hint = names_elsewhere.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
+        every = Words("metrics()", "polars-mcc metrics")
+        raise ValueError(said(f"no metric '{metric}'{hint} ", every, " lists all."))
     return found
 
 

@@ -1737,3 +1737,14 @@ def test_changes_that_judge_nothing_say_so(tmp_path):
         assert refused.exit_code == 2
         [code] = re.findall(rf"(?:: |, )([^,:]*::TIMESTAMP) if [a-z ]*{magnitude}", refused.stderr)
         assert invoke(*asked, code).exit_code == 0, code
+
+
+def test_a_text_in_double_quotes_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"k": ["N/A", "x"], "gold": [0, 1], "pred": [0, 1]}).write_parquet("log.parquet")
+    for option, sql in (("--filter", 'k != "N/A"'), ("--by", 'k = "N/A"'), ("--gold", 'k = "N/A"')):
+        done = invoke("by", "log.parquet", option, sql)
+        assert "no column 'N/A'. The columns are " in done.stderr
+        assert done.stderr.endswith("A text is in single quotes: 'N/A'.\n")
+        again = invoke("by", "log.parquet", option, sql.replace('"', "'"))
+        assert "N/A" not in again.stderr or option == "--gold"

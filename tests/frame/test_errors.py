@@ -152,6 +152,14 @@ def test_what_matches_no_column_lists_few_of_them():
             {"metric": "accuracy"},
             "by() has no option 'metric'; did you mean metrics=...? The options are metrics, ci, ",
         ),
+        (
+            "by",
+            {"groups": "race"},
+            (
+                "by() has no option 'groups'. The options are metrics, ci, method, long. Keys come "
+                "first, without a name, as in by('country')."
+            ),
+        ),
         ("worst", {"metrics": ["mcc"]}, "worst() has no option 'metrics'; did you mean metric="),
         ("score", {"zzz": 1}, "score() has no option 'zzz'. The options are metrics, ci, method."),
         (
