@@ -515,3 +515,44 @@ def test_a_store_keeps_how_files_are_read():
         refused = invoke("counts", "logs", *other, "--out", "store")
         assert refused.exit_code == 2
         assert "pass the same words in the same order, or use another store" in refused.stderr
+
+
+ENCODINGS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+
+
+@in_turn(encoding=ENCODINGS, ending=["csv", "ndjson", "csv.gz"], by=["by", "counts"])
+def test_text_that_is_not_utf_8_is_said(encoding, ending, by):
+    log = pl.read_csv(ROWS.encode())
+    text = log.write_ndjson() if ending == "ndjson" else ROWS
+    data = text.encode(encoding)
+    Path(f"log.{ending}").write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    refused = invoke(by, f"log.{ending}", "--out", "out.csv" if by == "by" else "store")
+    assert refused.exit_code == 2
+    assert "its text has bytes of 0, as UTF-16 has: write it as UTF-8" in refused.stderr
+
+
+def test_a_byte_order_mark():
+    Path("log.csv").write_bytes(ROWS.encode("utf-8-sig"))
+    assert accuracy_of("log.csv") == HITS
+    Path("log.ndjson").write_bytes(pl.read_csv(ROWS.encode()).write_ndjson().encode("utf-8-sig"))
+    assert "(it begins with a byte order mark: write it as" in invoke("by", "log.ndjson").stderr
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_two_columns_of_one_name_are_refused(separator):
+    """Polars reads the first. Columns without a name come from separators at the ends of lines."""
+    file = "log.tsv" if separator == "\t" else "log.csv"
+    for names in ("gold,pred,gold", "gold,pred,x,x", '"gold",pred,gold,gold'):
+        lines = f"{names}\n{','.join('1' * len(names.split(',')))}\n"
+        write(file, lines.replace(",", separator))
+        for command in (
+            ["by", file],
+            ["by", ".", "--portable"],
+            ["counts", file, "--out", "store"],
+        ):
+            refused = invoke(*command)
+            assert refused.exit_code == 2
+            assert f"two columns are called '{names[-4:].split(',')[-1]}'" in refused.stderr
+    for names in ("gold,pred,,", "gold,pred,gold_duplicated_0,Gold", '"gold",pred,"a\nb",x'):
+        write(file, f"{names}\n1,1,1,1\n".replace(",", separator))
+        assert invoke("by", file).exit_code == 0
