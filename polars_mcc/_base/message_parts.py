@@ -103,6 +103,15 @@ def cast(code: Words, dtype: str) -> Words:
     return Words(python, in_sql)
 
 
+def as_time(name: str) -> Words:
+    """How text becomes a time. Of other text than ISO, Polars guesses which number is the day."""
+    python, sql = f"pl.col({name!r}).str.to_datetime", as_sql(name)
+    iso, zoned = " if it is like 2026-03-31T12:00, ", " if it ends with Z or an offset, else "
+    of_python = f"{python}(){iso}{python}(time_zone='UTC'){zoned}{python}('%d/%m/%Y')"
+    of_sql = f"{sql}::TIMESTAMP{iso}{sql}::TIMESTAMPTZ{zoned}strptime({sql}, '%d/%m/%Y')"
+    return said(Words(of_python, of_sql), " with its format")
+
+
 def renamed(name: str, new: str) -> Words:
     """A key with another name."""
     key = f"{as_sql(name)} AS {as_sql(new)}"

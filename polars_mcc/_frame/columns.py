@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._base.message_parts import Words, as_sql, few, quoted, said
+from polars_mcc._base.message_parts import Words, as_sql, as_time, few, quoted, said
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 
 IntoColumn: TypeAlias = str | pl.Expr  # a column name or any Polars expression
@@ -160,8 +160,7 @@ def made_a_time(name: str, dtype: pl.DataType) -> str:
         return said("make it a time: ", Words(python, code.format(*made)))
     if dtype != pl.String:
         return "cast it first"
-    parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")
-    return said("parse it first, as in ", parsed)
+    return said("parse it first, as in ", as_time(name))
 
 
 def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:

@@ -370,14 +370,17 @@ def now_of(dtype: pl.DataType) -> pl.Expr:
 def _as_time(now: object, time: NamedColumns) -> object:
     """A time in the dtype of a column, and in its zone if it names none; or a ValueError."""
     dtype: Any = time.dtype
-    zone = None if dtype == pl.Date else dtype.time_zone
+    typed, zone = now, None if dtype == pl.Date else dtype.time_zone
+    if isinstance(now, str) and re.search(r":.*(Z|[+-]\d\d:?\d\d)$", now):
+        with suppress(ValueError):  # Else the error below.
+            now = datetime.fromisoformat(now)
     has_zone = isinstance(now, datetime) and now.tzinfo is not None
     plain = dtype if zone is None or has_zone else pl.Datetime(dtype.time_unit)
     known = from_text(now, plain) if isinstance(now, str) else now
     if isinstance(known, date) and not (has_zone and zone is None):
         times = pl.Series([known]).cast(plain)
         return times.item() if plain == dtype else times.dt.replace_time_zone(zone).item()
-    msg = f"now must be a time like those of column '{time.name}' ({time.dtype}), got {now!r}"
+    msg = f"now must be a time like those of column '{time.name}' ({time.dtype}), got {typed!r}"
     raise ValueError(msg)
 
 

@@ -165,10 +165,11 @@ def scan_csv(
     Without a separator: a tab for `.tsv`, else the one that the first line has most of.
     """
     options = as_dict(storage_options)
+    header = first_line(source, options)
     if separator is None:
         is_tsv = str(source).lower().endswith(_with_compressed(".tsv"))
-        separator = "\t" if is_tsv else _separator(source, options)
-    return pl.scan_csv(
+        separator = "\t" if is_tsv else _separator(header)
+    rows = pl.scan_csv(
         source,
         separator=separator,
         schema_overrides={**(dtypes or {}), **dict.fromkeys(text, pl.String())},
@@ -177,6 +178,12 @@ def scan_csv(
         raise_if_empty=False,
         storage_options=options,
     )
+    for name in rows.collect_schema():
+        first = name.removesuffix("_duplicated_0")  # Polars calls the second column so.
+        if first not in {name, ""} and name not in header:
+            msg = f"two columns are called '{first}'"
+            raise pl.exceptions.DuplicateError(msg)
+    return rows
 
 
 ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
@@ -199,9 +206,9 @@ def _scan_ndjson(source: str | BytesIO, storage_options: Options | None = None) 
 SEPARATORS = ",;\t|"  # the likeliest first
 
 
-def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
+def _separator(header: str) -> str:
     """The separator that the first line has most of, outside quotes."""
-    return max(SEPARATORS, key=re.sub('"[^"]*"', "", first_line(source, options)).count)
+    return max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
 
 
 def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> str:
@@ -210,6 +217,7 @@ def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> 
 
 
 def _first_lines(source: str | BytesIO, options: dict[str, str] | None) -> pl.DataFrame:
+    """The first line, or nothing; an error if its text cannot be UTF-8."""
     line = pl.scan_csv(  # as one column: Polars also decompresses it
         source,
         has_header=False,
@@ -221,7 +229,11 @@ def _first_lines(source: str | BytesIO, options: dict[str, str] | None) -> pl.Da
         raise_if_empty=False,
         storage_options=options,
     )
-    return line.collect()
+    first = line.collect()
+    if any("\0" in (text or "") for (text,) in first.iter_rows()):
+        msg = "its text has bytes of 0, as UTF-16 has: write it as UTF-8"
+        raise pl.exceptions.ComputeError(msg)
+    return first
 
 
 def _with_compressed(*suffixes: str) -> tuple[str, ...]:

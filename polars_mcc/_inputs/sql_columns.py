@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
-from polars_mcc._base.message_parts import as_sql, sql_text
+from polars_mcc._base.message_parts import as_sql, as_time, in_shell, sql_text
 from polars_mcc._base.unstable_polars import by_sql, is_row_by_row
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.missing_and_likely_columns import no_column
@@ -257,7 +257,8 @@ def _advice(error: pl.exceptions.PolarsError, query: UseOfSql, schema: pl.Schema
         if schema[name] != pl.String or _sql_error(query, as_other, _with_floats(sql)) is not None:
             continue
         if is_time:
-            return f"'{name}' is text, not a time; convert it, as in {as_sql(name)}::TIMESTAMP"
+            way_out = in_shell(as_time(name))
+            return f"'{name}' is text, not a time; convert it, as in {way_out}"
         return (
             f"'{name}' is text, not a number; convert it, as in {as_sql(name)}::DOUBLE, or add "
             "--null NA if it is text in a CSV file because NA stands for no value"

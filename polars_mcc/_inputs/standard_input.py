@@ -75,6 +75,8 @@ def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
         elif file != STDIN and format_name == PARQUET.name and by_suffix(file) is None:
             endings = [end for known in FORMATS for end in known.suffixes if end.count(".") == 1]
             way_out = f"the end of its name must tell its format: {', '.join(endings)}"
+        if format_name == NDJSON and first.endswith("character 0 ('ï')"):
+            first = "it begins with a byte order mark: write it as UTF-8 without one"
         if format_name == NDJSON and re.search(r"\('[NI]'\)", first):
             first = "JSON has no NaN, Infinity or None: write null"
         elif format_name == NDJSON and first.startswith("cannot parse"):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.message_parts import Words, as_sql, said
+from polars_mcc._base.message_parts import as_time, said
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
 from polars_mcc._counts.spelling import alike, differ
 from polars_mcc._frame.labels import is_text
@@ -44,11 +44,10 @@ def odd_keys(log: CodedLog, gold: str, min_n: float) -> Iterator[str]:
             continue
         values = log.n_values.get(key, 0)
         if is_text(dtype) and values > _MANY and n < values * min_n:
-            name = as_sql(key)
             yield said(
                 f"key '{key}' is text with about {float(f'{min(values, n):.2g}'):,.0f} values, so "
                 "most of its slices have too few rows. Is it a time? Convert it, as in ",
-                Words(f"pl.col('{key}').str.to_datetime()", f"--by '{name}::DATETIME AS {name}'"),
+                as_time(key),
                 ". Is it an id? Leave it out.",
             )
         elif dtype.is_integer() and values >= 0.9 * n and n >= 100:

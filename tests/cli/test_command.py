@@ -1579,14 +1579,16 @@ class TestTextsAndNames:
     )
     def test_a_time_function_of_text(self, option, sql):
         told = self.told(option, sql)
-        assert told.endswith(": 'ts' is text, not a time; convert it, as in ts::TIMESTAMP\n")
+        assert (
+            ": 'ts' is text, not a time; convert it, as in ts::TIMESTAMP if it is like 20" in told
+        )
         assert f"{option.removeprefix('--')} " in told
         mended = re.sub(r"\bts\b", "ts::TIMESTAMP", sql)
         assert answered("by", "log.parquet", option, mended).height
 
     def test_a_name_that_is_no_word_is_quoted(self):
         told = self.told("--by", 'year("my ts")')
-        assert told.endswith("""text, not a time; convert it, as in "my ts"::TIMESTAMP\n""")
+        assert """text, not a time; convert it, as in "my ts"::TIMESTAMP if it is like 20""" in told
         assert answered("by", "log.parquet", "--by", 'year("my ts"::TIMESTAMP)').height == 1
 
     def test_other_functions_of_text_are_refused_before_rows_are_read(self):
@@ -1599,7 +1601,7 @@ class TestTextsAndNames:
         for name, sql in {"ts": "ts::TIMESTAMP", "'my ts'": '"my ts"::TIMESTAMP'}.items():
             told = self.told("--by", f"trailing({name}, '7d')")
             way_out = f"trailing('{sql}', '7d')"
-            assert told.endswith(f"but is String; parse it first, as in {way_out}\n")
+            assert f"but is String; parse it first, as in {sql} if it is like 2026-03-31" in told
             found = answered("by", "log.parquet", "--by", way_out)
             assert found["n"].to_list() == [7, 5]
 
