@@ -24,7 +24,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     spelled_alike,
     told_by_counts,
 )
-from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
+from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, did_you_mean
@@ -134,17 +134,20 @@ def _warnings(
 
     The rows of a lazy log are not read. `check` itself refuses scores that are 0 or 0/0.
     """
+    if isinstance(log.frame, pl.DataFrame) and verb not in (_changes, _report):
+        frame = log.frame.lazy()
+        yield from seldom_of_late(log, lambda query: query(frame).collect())
     if verb is _check:
         if isinstance(log.frame, Frame):
             yield from told_by_counts(LogLabels.of(log), labels)
             yield from spelled_alike(LogLabels.of(log), labels)
         return
-    needs_two = needs_two_classes(options)
-    if needs_two:
+    if needs_two_classes(options):
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
         rows = log.frame.lazy()
         yield from sooner_for_some(log, lambda ages: ages(rows).collect())
+        needs_two = needs_two_classes(options, or_positive=True)
         yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 

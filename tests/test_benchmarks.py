@@ -214,13 +214,15 @@ def test_figures_are_written_with_their_version(does, tmp_path, capsys):
     page = tmp_path / "examples/page.md"
     page.write_text(PAGE)
     (tmp_path / "README.md").write_text("nothing")
+    (tmp_path / "polars_mcc").mkdir()
+    (tmp_path / "polars_mcc/_version.py").write_text('__version__ = "9.9"')
     (tmp_path / "made.py").write_text(does)
     is_written = figures.measure(tmp_path, [], "here")
     told = capsys.readouterr().out
     assert "read again: examples/page.md:9 quotes speed" in told
     assert is_written == (does == MADE) == ("not measured: speed" not in told)
     expected = PAGE.replace("1.0", "2.0").replace("short | 1.50", "here | 1.25")
-    expected = expected.replace("Long ago.", figures.machine())
+    expected = expected.replace("Long ago.", figures.machine(tmp_path))
     assert page.read_text() == (expected if is_written else PAGE)
 
 

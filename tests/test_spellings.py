@@ -201,12 +201,14 @@ def test_spellings_that_a_model_tells_apart_are_classes(pairs):
         {**CODES, ("us", "US"): 25},  # not told apart
         {("us", "us"): 81, ("us", "US"): 9, ("US", "us"): 9, ("US", "US"): 1},  # at random
         {("us", "us"): 40, ("US", "us"): 30, ("them", "them"): 20},  # never predicted
+        {**CODES, ("no", "NO"): 9, ("NO", "no"): 9, ("yes", "YES"): 9, ("YES", "yes"): 9},
         {("us", "us"): 40, ("us", "US"): 1, ("them", "them"): 20},  # never gold
     ],
 )
 def test_spellings_that_no_model_tells_apart_are_said(pairs):
     [told] = warned(of_pairs(pairs).mcc.by)[0]
     assert told.startswith(f"labels {SPELLED}")
+    assert ("'us'" in told) == (("no", "NO") not in pairs), "a pair that is told apart is not said"
 
 
 def test_labels_that_are_named_apart_are_classes():

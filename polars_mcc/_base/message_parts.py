@@ -79,6 +79,12 @@ def as_sql(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{escaped}"'
 
 
+def sql_text(text: str) -> str:
+    """A text in SQL."""
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
+
+
 def column(name: str) -> Words:
     """A column."""
     return Words(f"pl.col({name!r})", as_sql(name))
@@ -86,12 +92,14 @@ def column(name: str) -> Words:
 
 _SQL_TYPES = {"Int64": "BIGINT", "Float64": "DOUBLE", "String": "VARCHAR", "Boolean": "BOOLEAN"}
 _SQL_TYPES |= {"Int8": "TINYINT", "Int16": "SMALLINT", "Int32": "INT", "Date": "DATE"}
+_SQL_TYPES |= {"Datetime('us')": "TIMESTAMP", "Datetime('us', 'UTC')": "TIMESTAMPTZ"}
 
 
 def cast(code: Words, dtype: str) -> Words:
     """A column in another dtype of Polars."""
     python = f"{code}.cast(pl.{dtype})"
-    in_sql = f"{code.in_shell}::{_SQL_TYPES[dtype]}" if dtype in _SQL_TYPES else python
+    in_sql = dtype.upper() if dtype.startswith("Decimal") else _SQL_TYPES.get(dtype)
+    in_sql = f"{code.in_shell}::{in_sql}" if in_sql else python
     return Words(python, in_sql)
 
 

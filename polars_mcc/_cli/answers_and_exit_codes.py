@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -29,6 +30,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     spelled_alike,
     told_by_counts,
 )
+from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
@@ -124,10 +126,16 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    sides, needs_two = LogLabels.of(log.log), needs_two_classes(options)
+    for sentence in log.shared_ids():
+        say(sentence)
+    sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
+    if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.
+        by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
+        sentences = chain(sentences, by_day)
     if not is_check:
-        about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
+        about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
+        needs_two = needs_two_classes(options, or_positive=True)
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
     for sentence in sentences:
         say(in_shell(sentence))
@@ -168,6 +176,8 @@ def errors_as_lines(
         and_more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
         # No prefix where the message names a log or the output itself.
         is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")
+        first = re.match(r"'([^']+)'(: )?", what)  # Labels and costs have files of their own.
+        is_named |= first is not None and bool(first[2] or Path(first[1]).exists())
         say(what if is_named or not logs else f"{logs[0]}{and_more}: {what}")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:

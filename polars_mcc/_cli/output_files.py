@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
-from polars_mcc._base.values_as_text_or_markdown import as_text, in_markdown, json_rows
-from polars_mcc._frame.columns import as_expr
+from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
+from polars_mcc._display.table_and_to_numpy import with_texts
 from polars_mcc._frame.labels import is_text
 from polars_mcc._inputs.read_files import Logs
 
@@ -127,23 +127,26 @@ def _json(rows: list[dict[str, Any]], *, of_lines: bool) -> str:
 
 
 def _without_bytes(answer: pl.DataFrame, *, plain: bool) -> pl.DataFrame:
-    """Replace Binary values, at which Polars panics, by hex text.
+    """Replace what JSON lacks, Binary values and durations, by text.
 
-    If `plain`, also write nested values and durations as text: CSV has neither.
+    If `plain`, also write nested values as text: CSV has none.
     """
-    return answer.with_columns(
-        as_text(as_expr(name), dtype).alias(name)
-        for name, dtype in answer.schema.items()
-        if _has_binary(dtype) or (plain and (dtype.is_nested() or dtype == pl.Duration))
+    return with_texts(
+        answer,
+        [
+            name
+            for name, dtype in answer.schema.items()
+            if _is_lacking(dtype) or (plain and dtype.is_nested())
+        ],
     )
 
 
-def _has_binary(dtype: DataType | DataTypeClass) -> bool:
+def _is_lacking(dtype: DataType | DataTypeClass) -> bool:
     if isinstance(dtype, pl.Struct):
-        return any(_has_binary(field.dtype) for field in dtype.fields)
+        return any(_is_lacking(field.dtype) for field in dtype.fields)
     if isinstance(dtype, (pl.List, pl.Array)):
-        return _has_binary(dtype.inner)
-    return dtype == pl.Binary
+        return _is_lacking(dtype.inner)
+    return isinstance(dtype, (pl.Binary, pl.Duration))
 
 
 def with_escapes(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:

@@ -44,12 +44,14 @@ def contrasts(
     to: str | pl.Expr,
     *,
     ratio: bool,
+    min_n: int,
     correction: Correction,
 ) -> pl.DataFrame:
     """Each slice b with its reference a, and their difference or ratio.
 
     Slices are compared within each slice of `whole`. `to` is "rest", "total", "expected", "best" or
-    "each", or says whether a slice is the reference of the others.
+    "each", or says whether a slice is the reference of the others. Neither has a p-value unless
+    both have `min_n` rows.
     """
     [metric] = asked.metrics
     word = to if isinstance(to, str) else ""
@@ -100,6 +102,9 @@ def contrasts(
             slices = np.arange(number)
             sides = scores.gather(slices + number), scores.gather(slices), scores.gather(a)
             compared = _share_of_total(compared, *sides, asked.ci)
+    rows = np.append(estimated.cells.pairs.effective(is_frequency=log.is_frequency), math.inf)
+    is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= min_n))
+    compared = compared.with_columns(pl.when(is_tested).then("p_value"))
     return with_adjusted(compared, correction)
 
 

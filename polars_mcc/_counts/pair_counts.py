@@ -15,7 +15,7 @@ from polars_mcc._counts.count_rows import count_pairs_of_sets, weight_total
 from polars_mcc._counts.count_windows import count_pairs_of_windows
 from polars_mcc._counts.labels_seen import watched
 from polars_mcc._counts.multilabel_counts import in_order
-from polars_mcc._counts.parquet_files import FAILURES, Scan, need, scan_of
+from polars_mcc._counts.parquet_files import Scan, Unsuited, need, scan_of
 from polars_mcc._counts.sliced_log import KEY, MODEL, PRED, SET, SlicedLog
 from polars_mcc._frame.labels import is_text
 
@@ -100,7 +100,7 @@ def by_codes(
     def answer() -> pl.DataFrame:
         try:
             counts = count(scan)
-        except FAILURES:
+        except Unsuited:
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 

@@ -12,7 +12,7 @@ from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 Rows: TypeAlias = Mapping[str, float]
 """The rows of each text."""
 
-_SHOWN = 10  # values that a sentence shows, at most
+_SHOWN = 10  # groups that a sentence shows, and texts of a group, at most
 _POWERS = re.compile("(?<=\\d)(?=[\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089])")
 _SPACES = re.compile(r"(?<!\d) | (?!\d)")
 
@@ -35,10 +35,11 @@ def differ(groups: Sequence[Sequence[str]], columns: Iterable[tuple[str, Rows]])
     """The end of a sentence: the texts of each group, with their rows in each column."""
     has = []
     for name, rows in columns:
-        of_groups = ([text for text in group if text in rows] for group in groups)
-        each = [" and ".join(_with_rows(text, rows) for text in group) for group in of_groups]
-        shown = [texts for texts in each if texts][:_SHOWN]
-        has.append(f"'{name}' has {', '.join(shown)}{', …' if len(each) > _SHOWN else ''}")
+        of_groups = ([text for text in group if text in rows][:_SHOWN] for group in groups)
+        each = [
+            " and ".join(_with_rows(text, rows) for text in group) for group in of_groups if group
+        ]
+        has.append(f"'{name}' has {', '.join(each[:_SHOWN])}{', …' if len(each) > _SHOWN else ''}")
     return f"differ only in case, spaces or Unicode form: {'; '.join(has)}"
 
 

@@ -176,7 +176,7 @@ def missing_unevenly(sides: LogLabels, seen: Seen) -> Iterator[str]:
     roles = sides.described.roles
     if seen.labelled and roles.nulls == "drop" and roles.is_frequency:
         yield from none_labelled(seen.labelled[0], roles)
-        yield from labelled_unevenly(seen.labelled[0], roles.gold.name, sides.as_pred)
+        yield from labelled_unevenly(seen.labelled[0], sides.described, sides.as_pred)
 
 
 def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:
@@ -308,23 +308,26 @@ def _confused(
 ) -> Sequence[Sequence[str]]:
     """The groups of labels that no model tells apart.
 
-    A model tells labels apart if, of most of them, where one is gold it predicts that one more than
-    twice as often as others of its group. Labels must be gold and predicted to be told apart.
+    A model tells a label apart if, where it is gold, it is predicted more than twice as often as
+    the others of its group. A model that tells most labels apart tells all of them apart. Only
+    labels that are gold and predicted can be told apart.
     """
     of_gold, *of_preds = rows
     for pred, of_pred in zip(sides.preds.values(), of_preds, strict=True):
         n = sides.pairs_of([*chain(*groups)], pred)
         on_both_sides = of_gold.keys() & of_pred.keys()
         both = [[label for label in group if label in on_both_sides] for group in groups]
-        hits = [
-            3 * n.get((gold, gold), 0) > 2 * sum(n.get((gold, pred), 0) for pred in group)
+        both = [group for group in both if len(group) > 1]
+        told = {
+            gold
             for group in both
             for gold in group
-            if len(group) > 1
-        ]
-        if 2 * sum(hits) > len(hits):
-            apart = {label for group in both for label in group[1:]}
-            groups = [[label for label in group if label not in apart] for group in groups]
+            if 3 * n.get((gold, gold), 0) > 2 * sum(n.get((gold, pred), 0) for pred in group)
+        }
+        are_most = 2 * len(told) > sum(map(len, both))
+        of_groups = (group for group in both if are_most or told.issuperset(group))
+        apart = {label for group in of_groups for label in group[1:]}
+        groups = [[label for label in group if label not in apart] for group in groups]
     return [group for group in groups if len(group) > 1]
 
 

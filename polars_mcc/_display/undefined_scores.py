@@ -15,8 +15,9 @@ _VALUE_OF_0_0 = {
     **dict.fromkeys(("fdr", "for", "fpr_macro", "fpr_micro", "fpr_weighted", "lr_neg"), 1.0),
 }
 """What stands for 0/0 by default, if it is not 0."""
-COLLAPSED, UNSCORED = "×", "○"
-"""The marks of a chart: at the score of a collapsed slice, and apart from all scores."""
+COLLAPSED, UNSCORED, INFINITE = "×", "○", "∞"
+"""The marks of a chart: at the score of a collapsed slice, and apart from all scores; and of a
+score that no axis has."""
 
 
 def where_undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
@@ -77,9 +78,11 @@ def undefined_in_words(result: pl.DataFrame, metric: str, what: str) -> Iterator
         why = "the class is never predicted" if is_rate else "one class is predicted"
         collapse = f"{metric} is {at_0}, as {why},"
     has_no_score = where_undefined(result, metric) & ~is_collapsed
+    is_infinite = as_expr(metric).cast(pl.Float64).is_infinite()
     for mark, is_marked, how in (
         (COLLAPSED, is_collapsed, collapse),
         (UNSCORED, has_no_score, f"{metric} is 0/0 (one class only)"),
+        (INFINITE, is_infinite, f"{metric} is infinite, and not drawn,"),
     ):
         if n := result.filter(is_marked).height:
             yield mark, f"{how} in {n:,} of {result.height:,} {what}"

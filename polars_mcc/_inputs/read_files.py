@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import shlex
@@ -17,7 +18,10 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.unstable_polars import parquet_files
+from polars_mcc._base.values_as_text_or_markdown import read_as
+from polars_mcc._frame.columns import as_expr
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, listing, looked_up
 from polars_mcc._inputs.find_files import (
     FileSearch,
@@ -363,6 +367,43 @@ def scan_logs(
         cs.by_name(logs.not_from_folders)
     )
     return pl.concat([rows.drop(logs.not_from_folders), own], how="horizontal")
+
+
+def scan_answer(
+    path: str, null: Sequence[str] = (), dtypes: Mapping[str, pl.DataType] | None = None
+) -> pl.LazyFrame:
+    """Scan a file that `--out` wrote. CSV and JSON have text, which is read as `dtypes`.
+
+    `null` are texts of CSV that are null. Without `dtypes`, all text stays text.
+    """
+    lines: bytes | list[str] | None = None
+    if path.lower().endswith(".json") and Path(path).is_file():
+        lines = "\n".join(map(json.dumps, json.loads(Path(path).read_bytes()))).encode()
+    else:
+        logs = find_logs([path])
+        if logs.format.name not in {CSV, NDJSON}:
+            return scan_logs(logs)
+        lines = [*logs.files] if logs.format.name == NDJSON else None
+
+    def scan(text: Iterable[str] = ()) -> pl.LazyFrame:
+        if lines is None:
+            return scan_logs(logs.read_as([*text], null))
+        overrides = dict.fromkeys(text, pl.String())
+        return pl.scan_ndjson(lines, infer_schema_length=None, schema_overrides=overrides)
+
+    names = scan().collect_schema()
+    if dtypes is None:
+        return scan(names)
+    text = [name for name in names if name in dtypes]
+    return scan(text).with_columns(_typed(name, dtypes[name]) for name in text)
+
+
+def _typed(name: str, dtype: pl.DataType) -> pl.Expr:
+    """A column of text in the dtype that was written, or an error that names the first text."""
+    text = as_expr(name)
+    value = read_as(text, pl.String(), dtype)
+    message = "the file has '", text, f"' in column '{name}', which is no {dtype}"
+    return unless(value, Failure(text.is_not_null() & value.is_null(), message)).alias(name)
 
 
 def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:

@@ -243,10 +243,14 @@ def find_metric(metric: IntoMetric, labels: pl.DataType | None = None) -> Metric
     return asked
 
 
-def needs_two_classes(options: Mapping[str, Any]) -> bool:
-    """Whether a verb with these options computes a metric that needs two gold classes."""
+def needs_two_classes(options: Mapping[str, Any], *, or_positive: bool = False) -> bool:
+    """Whether a verb with these options computes a metric that needs two gold classes.
+
+    `or_positive`: or one of the positive class, which gold labels may lack.
+    """
     metrics = [options[name] for name in ("metrics", "metric") if name in options]
-    return any(metric.is_of_two for asked in metrics for metric in find_metrics(asked))
+    asked = [metric for given in metrics for metric in find_metrics(given)]
+    return any(metric.is_of_two or (or_positive and metric.is_of_positive) for metric in asked)
 
 
 def find_tested_metric(metric: IntoMetric, labels: pl.DataType, *, ratio: bool = False) -> Metric:

@@ -52,8 +52,9 @@ class Report(NamedTuple):
 
 def verdict(answers: Answers) -> list[Sentence]:
     """Say how good the models are, which slices are behind, and which rows are not scored."""
+    remarks = map(answers.settings.in_words, answers.remarks)
     return [
-        *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in answers.remarks),
+        *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in remarks),
         *_score_sentences(answers),
         *_worst_sentences(answers),
         *_change_sentences(answers),

@@ -181,8 +181,7 @@ class Keeping:
         if self.recount == "all":
             return lambda _: True
         newest = (entry.newest for entry in known if entry.newest is not None)
-        now = min(time.time_ns() // 1000, max(newest, default=0))
-        since = before(now, self.recount)
+        since = before(max(newest, default=0), self.recount)
         # Rows without a time may be young.
         return lambda entry: entry.rows > 0 and (entry.newest is None or entry.newest >= since)
 
@@ -221,9 +220,9 @@ class Keeping:
         for path in todo if self.log.options.outcomes is not None else ():
             try:
                 return replace(self.log, source=self.files.scan([path])).labels_in_memory()
-            except pl.exceptions.InvalidOperationError:  # An id has two labels.
-                raise
-            except (pl.exceptions.PolarsError, OSError):
+            except (pl.exceptions.PolarsError, OSError) as error:
+                if self.log.names_labels(error):
+                    raise
                 continue  # It fails again when it is counted.
         return None
 
@@ -382,6 +381,10 @@ def keep(
         for sentence in keeping.store.upkeep(history):
             if is_shown:
                 say(f"{store}: {sentence}")
+    times = [entry.newest for entry in keeping.store.inputs.values() if entry.newest is not None]
+    if is_shown and times:
+        newest = pl.select(pl.from_epoch(pl.lit(max(times)), "us").dt.date()).item()
+        say(f"{store}: the newest row is of {newest}")
     if keeping.failures:
         (file, error), *further = keeping.failures.items()
         what = reason(error)

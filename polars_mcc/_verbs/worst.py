@@ -276,7 +276,7 @@ def worst(
         long=long,
         to=to,
     )
-    warn = warner(log, of_two_classes=chosen.is_of_two)
+    warn = warner(log, of_two_classes=chosen.is_of_two or chosen.is_of_positive)
 
     def answer() -> pl.DataFrame:
         coded = coded_log(sliced, bins=bins, least=min_n)

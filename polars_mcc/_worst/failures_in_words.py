@@ -30,8 +30,8 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
     if models.is_empty():
         return "No slice was tested: none has enough rows and two labels."
     of_models = f" of {models.height} models" if models.height > 1 else ""
-    untested = max(models["n_untested"].to_list())
-    small = f" ({untested:,} more have too few rows or labels)" if untested else ""
+    untested = models["n_untested"].sum()
+    small = f" ({untested:,} more not: too few rows or labels)" if untested else ""
     n_of = {str(verdict): n for verdict, n in answer["verdict"].value_counts().rows()}
     listed = n_of.get("listed", 0)
     worse = [f"{listed or 'none'} {'are' if listed > 1 else 'is'} worse than {_REFERENCES[to]}"]

@@ -24,6 +24,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,17 +61,15 @@ def printed(root: Path, command: str, logs: str) -> list[str]:
     return [] if done.returncode else re.findall(r"(?:^\|.*\n)+", done.stdout, re.MULTILINE)
 
 
-def machine() -> str:
-    import polars as pl  # noqa: PLC0415 - the package is found in the tree
-
-    import polars_mcc  # noqa: PLC0415
-
-    versions = f"polars_mcc {polars_mcc.__version__} and Polars {pl.__version__}"
+def machine(root: Path) -> str:
+    text = (root / "polars_mcc/_version.py").read_text("utf-8")
+    [own] = re.findall(r'__version__ = "(.*)"', text)
+    versions = f"polars_mcc {own} and Polars {version('polars')}"
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return f"The figures of this page are of {versions}, on {os.cpu_count()} cores ({system})."
 
 
-def write(page: Path, found: dict[str, list[str]]) -> list[str]:
+def write(root: Path, page: Path, found: dict[str, list[str]]) -> list[str]:
     """Write the tables that the commands of a page printed. The names of those that are missing."""
     missing = []
 
@@ -83,7 +82,7 @@ def write(page: Path, found: dict[str, list[str]]) -> list[str]:
         return f"{match['name']}: {match['command']} -->\n{text}"
 
     text = REGION.sub(region, page.read_text("utf-8"))
-    page.write_text(text if missing else MEASURED.sub(machine(), text), "utf-8")
+    page.write_text(text if missing else MEASURED.sub(machine(root), text), "utf-8")
     return missing
 
 
@@ -97,7 +96,7 @@ def measure(root: Path, chosen: Sequence[str], logs: str) -> bool:
             for command in commands:
                 if command not in found:
                     found[command] = printed(root, command, logs)
-            missing += write(page, found)
+            missing += write(root, page, found)
     for page in pages(root):
         for place, line in enumerate(page.read_text("utf-8").splitlines(), 1):
             for match in QUOTES.finditer(line):

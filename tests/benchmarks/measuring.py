@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import subprocess
 import sys
@@ -21,14 +20,10 @@ def print_row(*cells: object) -> None:
     print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 
-def in_turns(
-    calls: Mapping[str, Callable[[], object]], rounds: int, patience: float = math.inf
-) -> dict[str, list[float]]:
-    """The seconds of each call in each round. After so many seconds, two rounds are enough."""
+def in_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """The seconds of each call in each round."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for place in range(rounds):
-        if place >= 2 and sum(map(sum, seconds.values())) > patience:
-            break
+    for _ in range(rounds):
         for name, call in calls.items():
             start = time.perf_counter()
             call()

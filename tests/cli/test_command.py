@@ -527,7 +527,7 @@ class TestCheck:
         least = ["--by", "k", "--min", str(scores[0] + 1e-6), "--ci", "0.95"]
         done = invoke("check", "log.parquet", *least)
         passed = f"3 slices pass: mcc {scores[1]:.3f} to {scores[3]:.3f}; "
-        missed = f"1 outside the limit, but not significantly: mcc {scores[0]:.3f}\n"
+        missed = f"1 slice outside the limit, not significantly: mcc {scores[0]:.3f}\n"
         assert (done.exit_code, done.stdout) == (0, passed + missed)
         planted.vstack(planted.filter(pl.col("gold") == pl.col("pred")).head(40)).mcc.counts(
             "k"
@@ -535,7 +535,7 @@ class TestCheck:
         against = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.95"]
         done = invoke("check", "log.parquet", *against)
         assert done.exit_code == 0
-        assert re.search(r"\d outside the limit, but not significantly: diff -", done.stdout)
+        assert re.search(r"\d slices? outside the limit, not significantly: diff -", done.stdout)
 
     @pytest.mark.usefixtures("planted")
     def test_it_fails_with_a_table(self):
@@ -626,7 +626,7 @@ class TestCheck:
         assert passed.stdout == f"1 gap passes: accuracy {gap:.3f}\n"
         sure = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.6", "--ci", "0.999999")
         [wide] = planted.mcc.gaps("k", metrics="mcc")["diff"]
-        too_wide = f"1 outside the limit, but not significantly: mcc {wide:.3f}"
+        too_wide = f"1 gap outside the limit, not significantly: mcc {wide:.3f}"
         assert sure.stdout == f"1 gap passes: accuracy {gap:.3f}; {too_wide}\n"
         both = ["--by", "k", "--by", "j", "--max-gap", "accuracy=1", "--max-gap", "mcc=2"]
         passed = invoke("check", "log.parquet", *both, "--format", "wide")
@@ -787,8 +787,8 @@ def test_json_tells_nan_and_infinities_from_null(form, dtype, place, tmp_path):
     **{
         "values, texts": [
             ([b"\x00\xff", b"|<\n", None], ["00ff", "7c3c0a", None]),
-            ([[b"\x00"], [None, b"\xff"], None], ["[00]", "[null, ff]", None]),
-            ([{"a": [b"\xff"]}, {"a": None}, None], ["{a: [ff]}", "{a: null}", None]),
+            ([[b"\x00"], [None, b"\xff"], None], ['["00"]', '[null, "ff"]', None]),
+            ([{"a": [b"\xff"]}, {"a": None}, None], ['{"a": ["ff"]}', '{"a": null}', None]),
         ]
     },
 )
@@ -1321,7 +1321,7 @@ def test_rows_of_counts_are_as_many_as_they_stand_for(tmp_path, monkeypatch):
     counts = counts.with_columns(gold=0, pred=0, n=500)
     counts.write_parquet("counts.parquet")
     weighed = invoke("worst", "counts.parquet", "--by", "k", "--weight", "n")
-    assert "0 slices tested (60 more have" in weighed.stderr
+    assert "0 slices tested (60 more not: " in weighed.stderr
     assert "is text with" not in weighed.stderr
     assert "is text with" in invoke("worst", "counts.parquet", "--by", "k").stderr
 
@@ -1706,3 +1706,36 @@ class TestTextAgainstNumbers:
         failed = invoke(*asked, "--null", "NA")
         assert failed.exit_code == 1
         assert " 0.25 " in failed.stdout
+
+
+def test_changes_that_judge_nothing_say_so(tmp_path):
+    """Exit code 1, as of `check`; and numbers that are no times yet say how to be them."""
+    path, start = tmp_path / "log.csv", dt.datetime(2026, 9, 1, tzinfo=dt.UTC)
+    days = [start + dt.timedelta(i // 20) for i in range(800)]
+    factors = {"s": 1, "ms": 1000, "us": 1_000_000}
+    pl.DataFrame(
+        {"day": [str(day.date()) for day in days], "gold": [0, 1] * 400, "pred": [0, 1, 1, 0] * 200}
+        | {
+            unit: [int(day.timestamp()) * factor for day in days]
+            for unit, factor in factors.items()
+        }
+    ).write_csv(path)
+    asked = ("changes", str(path), "--false-alarms", "1y", "--time")
+    assert invoke(*asked, "day::DATE").exit_code == 0
+    for typed in (
+        ("day::DATE", "--min-age", "400d"),
+        ("day::DATE", "--filter", "day > '2030-01-01'"),
+        ("day::DATE", "--min-n", "500"),
+        ("s::TIMESTAMP",),
+        ("ms::TIMESTAMP",),
+    ):
+        for form in ("table", "json"):
+            done = invoke(*asked, *typed, "--format", form)
+            assert (done.exit_code, "there is no slice to judge" in done.stderr) == (1, True)
+            assert ("of January 1970" in done.stderr) == typed[0].endswith("TIMESTAMP")
+            assert all(option in done.stderr for option in typed[1:2] if option != "--min-n")
+    for unit, magnitude in {"s": r"\(1.8e9", "ms": r"\(1.8e12", "us": "microseconds"}.items():
+        refused = invoke(*asked, unit)
+        assert refused.exit_code == 2
+        [code] = re.findall(rf"(?:: |, )([^,:]*::TIMESTAMP) if [a-z ]*{magnitude}", refused.stderr)
+        assert invoke(*asked, code).exit_code == 0, code

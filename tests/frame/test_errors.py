@@ -133,7 +133,7 @@ def test_of_many_columns_the_nearest_are_listed():
     told, call = str(raised.value).split(" Name the labels: ")
     assert told.startswith("no column 'gold' (the true label); did you mean 'golden'? The columns")
     assert told.endswith(", 'golden', 'note' and 42 more."), "the nearest ten, in their order"
-    assert call == "df.mcc(gold='...', pred='...').score()"
+    assert call == 'df.mcc(gold="...", pred="...").score()'
 
 
 def test_what_matches_no_column_lists_few_of_them():
@@ -218,7 +218,10 @@ def test_windows_of_text_say_how_to_convert_it():
         assert f"{parsed.item():%d.%m.%Y}" == "31.03.2026"
     window = trailing(eval(ways_out[0], {"pl": pl}), "7d")  # noqa: S307
     assert log.mcc.by(window)["n"].to_list() == [1, 1]
-    with pytest.raises(pl.exceptions.SchemaError, match="but is Int64; cast it first$"):
+    with pytest.raises(
+        pl.exceptions.SchemaError,
+        match=r"Int64; make it a time: pl.from_epoch\('number', 's'\) if it",
+    ):
         log.mcc.by(trailing("number", "7d"))
 
 

@@ -237,7 +237,7 @@ class TestText:
         hint = "; if it is text because a word such as NA stands for no value, add --null NA\n"
         refused = invoke("by", "na.csv")
         assert refused.exit_code == 2
-        assert "as in --text pred; else say which label is which, as in CASE" in refused.stderr
+        assert "as in --text pred; else give both columns the same labels first" in refused.stderr
         assert refused.stderr.endswith(hint)
         accuracy = ["na.csv", "--metric", "accuracy"]
         assert done_by(*accuracy, "--text", "pred")[0]["n", "accuracy"].row(0) == (3, 2 / 3)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
+from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
@@ -423,3 +425,13 @@ def test_a_pair_is_named_once():
     costs = pl.DataFrame({"gold": [1, 1], "pred": [2, 2], "cost": [3, 4]})
     with pytest.raises(ValueError, match="cost has a pair of gold and pred twice"):
         metric.cost(costs)
+
+
+def test_a_cost_is_any_finite_real_number():
+    log = pl.DataFrame({"gold": [*"aab"], "pred": [*"bbb"]})
+    for number in (1.25, Fraction(5, 4), Decimal("1.25"), np.float32(1.25)):
+        asked = polars_mcc.metric.cost({("a", "b"): number})
+        assert log.mcc.score(metrics=asked)["cost"].item() == pytest.approx(2 * 1.25 / 3, rel=1e-15)
+    for number in (Decimal("NaN"), Decimal("Infinity"), True, "1"):
+        with pytest.raises((TypeError, ValueError), match="number"):
+            polars_mcc.metric.cost({("a", "b"): number})

@@ -141,7 +141,7 @@ def test_the_log_is_read_once(columns, asked):
         collected.append(about)
         return query(log.frame).collect()
 
-    settings = ReportSettings("mcc", 0.95, 2, 30, "", "md", 10)
+    settings = ReportSettings("mcc", 0.95, 2, 30, "", "md")
     write_report(log, ["country", "device"], collect, settings)
     assert collected == asked
 

@@ -21,6 +21,9 @@ from polars_mcc._worst.failures_in_words import (
     [
         ("DE", "k = DE"),
         (None, "k = null"),
+        ("null", 'k = "null"'),
+        ("1 and b = 2", 'k = "1 and b = 2"'),
+        ('"a"', r'k = "\"a\""'),
         ("", "k = "),
         ("26", "k = 26"),
         ("≤ 25", "k ≤ 25"),
@@ -50,7 +53,9 @@ def test_a_key_of_any_name(key):
 
 def test_several_keys_of_some_sets():
     rows = pl.DataFrame({"keys": ["a, b", "b", ""], "a": ["x", None, None], "b": ["≤ 3", None, ""]})
-    named = slice_name({"a": pl.col("a"), "b": pl.col("b")}, pl.col("keys"))
+    named = slice_name(
+        {"a": pl.col("a"), "b": pl.col("b")}, {"a, b": ("a", "b"), "b": ("b",), "": ()}
+    )
     assert rows.select(named).to_series().to_list() == ["a = x and b ≤ 3", "b = null", "all rows"]
     assert rows.head(1).select(slice_name({})).item() == "all rows"
 
@@ -108,10 +113,10 @@ def test_a_search_in_words():
     )
     explained = "explained by those listed"
     assert said_of(verdict="listed, not behind", n_untested=2) == (
-        "9 slices tested (2 more have too few rows or labels): 1 is worse than the rest of the log."
+        "9 slices tested (2 more not: too few rows or labels): 1 is worse than the rest of the log."
     )
     assert said_of(verdict=f"listed, listed, beyond the list, {explained}", n_untested=1) == (
-        "9 slices tested (1 more have too few rows or labels): 2 are worse than the rest of the "
+        "9 slices tested (1 more not: too few rows or labels): 2 are worse than the rest of the "
         "log; 1 more not listed; 1 more only because they share rows with these."
     )
     most = "With most rows: k = 1 (n 40, mcc 0.100, rest of the log 0.200, p_adjusted 0.5)."
