@@ -96,14 +96,6 @@ def is_scan_alone(frame: pl.LazyFrame) -> bool:
     return plan.startswith(("Parquet SCAN", "Ipc SCAN", "DF ["))
 
 
-def is_row_by_row(columns: pl.LazyFrame) -> bool:
-    """Whether each row of a plan of columns is computed from one row of its source.
-
-    Only then Polars takes the first rows before it computes the columns.
-    """
-    return not columns.head(1).explain().startswith("SLICE")
-
-
 class ParquetScan(NamedTuple):
     """A scan of local Parquet files, whose columns may be renamed."""
 

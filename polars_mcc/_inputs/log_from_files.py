@@ -188,7 +188,9 @@ class TypedLog:
             logs = read_files.find_logs(options.outcomes, may_be_gone=no_labels_yet)
             rows = read_files.scan_logs(logs)
             schema = rows.collect_schema()
-            if rows.head(1).collect().is_empty():  # Their dtypes are not known: any would fit.
+            with read_files.named_if_corrupt(logs, [*schema]):
+                is_empty = rows.head(1).collect().is_empty()
+            if is_empty:  # Their dtypes are not known: any would fit.
                 own = self._scanned.collect_schema()
                 ids = {name: own[name] for name in options.on or () if name in own}
                 times = {options.latest: pl.Int64()} if options.latest else {}

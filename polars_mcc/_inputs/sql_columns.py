@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import as_sql, as_time, in_shell, sql_text
-from polars_mcc._base.unstable_polars import by_sql, is_row_by_row
+from polars_mcc._base.unstable_polars import by_sql
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.missing_and_likely_columns import no_column
 from polars_mcc._keys.any_key import WORDS, IntoKey
@@ -129,15 +129,20 @@ def columns_in(sql: str, schema: pl.Schema) -> list[str]:
     return [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
 
 
+_OVER = re.compile(r"\)\s*over\b", re.IGNORECASE)
+
+
 def check_row_by_row(sql: str, schema: pl.Schema) -> None:
-    """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
+    """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER.
+
+    WHERE takes aggregations. Beside all columns, SELECT does not, so Polars tells which they are.
+    """
+    is_of_several = _OVER.search(_QUOTED.sub("''", sql)) is not None
     try:
-        is_alone = is_row_by_row(_with_computed(pl.LazyFrame(schema=schema), [sql]))
-    except (
-        pl.exceptions.SQLSyntaxError
-    ):  # WHERE takes aggregations; beside columns, SELECT does not
-        is_alone = False
-    if not is_alone:
+        _with_computed(pl.LazyFrame(schema=schema), [sql]).collect_schema()
+    except pl.exceptions.SQLSyntaxError:
+        is_of_several = True
+    if is_of_several:
         msg = (
             f"{sql!r} uses several rows at once; a store counts files one by one, so use SQL of "
             "single rows"

@@ -14,7 +14,6 @@ from polars_mcc._base.unstable_polars import (
     batches_of,
     by_sql,
     deferred,
-    is_row_by_row,
     is_scan_alone,
     of_dtypes,
     of_places,
@@ -113,18 +112,6 @@ def test_a_scan_alone_is_known_by_its_plan(files, tmp_path):
     ROWS.write_ipc(tmp_path / "log.ipc")
     assert all(map(is_scan_alone, (files, pl.scan_ipc(tmp_path / "log.ipc"), ROWS.lazy())))
     assert not is_scan_alone(files.filter(pl.col("a") > 1))
-
-
-OF_ONE_ROW = ["a + 1", "1", "upper(b) || 'x'", "CASE WHEN a > 1 THEN b END", "a IN (1, 2)"]
-OF_ONE_ROW += ["b LIKE 'x%'", "greatest(a, 2)", "a::VARCHAR", "string_to_array(b, ',')"]
-OF_SEVERAL = ["row_number() over (order by a)", "sum(a) over (partition by b)"]
-OF_SEVERAL += ["lag(a) over (order by b)", "rank() over (order by b)"]
-
-
-@pytest.mark.parametrize("sql", OF_ONE_ROW + OF_SEVERAL)
-def test_columns_that_are_computed_row_by_row_are_known(sql):
-    columns = by_sql(pl.LazyFrame(schema=ROWS.schema), f"SELECT *, {sql} AS c FROM self")  # noqa: S608
-    assert is_row_by_row(columns) == (sql in OF_ONE_ROW)
 
 
 def test_the_files_and_columns_of_a_scan_are_found(files):

@@ -227,7 +227,6 @@ WRONG_LABELS = {
     "UTF-8": ("id,y\na,\udcff\n", (), "cannot be read as CSV (invalid utf-8"),
     "no gold": ("id,z\na,x\n", (), "the outcomes have no column 'y'"),
     "no id": ("nr,y\na,x\n", (), "the outcomes have no column 'id'"),
-    "nothing": ("", (), "cannot be read as CSV (empty CSV)"),
     "no file": (None, (), "no file 'wrong.csv'"),
 }
 

@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 from runner import invoke
 
+from polars_mcc._inputs.sql_columns import check_row_by_row
+
 ROWS = [("de", 1, "Country"), ("fr", 2, "Country"), ("fr", 2, "q")]
 NAMES = ["Country", "q x", "text"]
 
@@ -50,3 +52,21 @@ def test_a_name_in_quotes_is_the_column(option):
     typed = [invoke("by", "log.parquet", option, name, "--ci", "0.9") for name in ("q x", '"q x"')]
     assert typed[0] == typed[1]
     assert "'q y'; did you mean 'q x'?" in invoke("by", "log.parquet", option, '"q y"').stderr
+
+
+OF_ONE_ROW = ["a + 1", "1", "upper(b) || 'x'", "CASE WHEN a > 1 THEN b END", "a IN (1, 2)"]
+OF_ONE_ROW += ["b LIKE 'x%'", "greatest(a, 2)", "a::VARCHAR", "string_to_array(b, ',')"]
+OF_ONE_ROW += ["b::DATE", "substr(b, 1, 10)::TIMESTAMP", "strptime(b, '%Y')", "b <> ') over'"]
+OF_SEVERAL = ["row_number() over (order by a)", "sum(a) OVER (partition by b)", "max(a)"]
+OF_SEVERAL += ["lag(a) over(order by b)", "a = first_value(a)", "string_agg(b, ',') = 'x'"]
+OF_SEVERAL += ["count(*) > 1", "a > avg(a)", "coalesce(a, min(a))", "array_agg(a)"]
+
+
+@pytest.mark.parametrize("sql", OF_ONE_ROW + OF_SEVERAL)
+def test_sql_of_several_rows_is_known(sql):
+    schema = pl.Schema({"a": pl.Int64(), "b": pl.String(), "max(a)": pl.Int64()})
+    if sql in OF_ONE_ROW:
+        check_row_by_row(sql, schema)
+    else:
+        with pytest.raises(ValueError, match="uses several rows at once"):
+            check_row_by_row(sql, schema)
