@@ -97,8 +97,9 @@ def rows_to_draw(
     names = ["slice", "model"] if "model" in columns else ["slice"]
     rows = rows.with_columns(line=pl.concat_str(names if keys else names[-1], separator=", "))
     rows = rows.with_columns(legible(pl.col("line", *names)))
-    numbers = ["score", *ends]
-    numbers += [] if at is None or rows.schema["at"].is_temporal() else ["at"]
+    numbers = ["score", *ends]  # The best threshold of a curve may be infinite.
+    has_other_at = at is None or rows.schema["at"].is_temporal() or source == "curve()"
+    numbers += [] if has_other_at else ["at"]
     has_score, is_collapsed = ~pl.col("is_undefined"), pl.col("zero").is_not_null()
     rows = rows.with_columns(
         pl.when(has_score).then(column).alias(column) for column in ("score", *ends)
