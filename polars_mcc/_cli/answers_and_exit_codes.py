@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -177,7 +177,9 @@ def errors_as_lines(
         # No prefix where the message names a log or the output itself.
         is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")
         first = re.match(r"'([^']+)'(: )?", what)  # Labels and costs have files of their own.
-        is_named |= first is not None and bool(first[2] or Path(first[1]).exists())
+        is_named |= first is not None and bool(
+            first[2] or os.path.exists(first[1])  # noqa: PTH110 - False if it is forbidden
+        )
         say(what if is_named or not logs else f"{logs[0]}{and_more}: {what}")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:

@@ -1305,8 +1305,8 @@ def test_keys_that_are_text_with_too_many_values_are_told(tmp_path, monkeypatch)
     assert done.exit_code == 0, done.output
     told = re.findall(r"key '(\w+)' is text with about \d+ values", done.stderr)
     assert told == ["at", "id"]
-    [key] = re.findall(r"as in --by '(at::.*?)'", done.stderr)
-    found = answered("worst", "log.csv", "--by", key, "--by", "k", "--verdicts")
+    [cast] = re.findall(r"Convert it, as in (at::\w+) if it is like 2026", done.stderr)
+    found = answered("worst", "log.csv", "--by", f"{cast} AS at", "--by", "k", "--verdicts")
     typed = pl.read_csv("log.csv").with_columns(pl.col("at").str.to_datetime())
     assert_frame_equal(found, typed.mcc.worst("at", "k", verdicts=True))
     computed = invoke("worst", "log.csv", "--by", "upper(id) AS user")
