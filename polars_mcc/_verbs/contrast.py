@@ -90,7 +90,9 @@ def contrast(
         classes, such as "f1_macro", has elsewhere: it is then a mean of other classes. For
         "precision_macro", "precision_weighted" and "mcc_macro", all classes must be predicted
         too. With one gold class they are null for these, "kappa", "markedness", "mcc" and
-        "roc_auc".
+        "roc_auc". If it is the rest that lacks a class, as all its gold rows are inside the slice,
+        the slice has the p-value of "expected", also beside the total: rows of this class are
+        no better and no worse than themselves. Not so with sample weights or `nulls="reweight"`.
 
         Two slices have no row in common. A slice and the total share the rows of the slice. The
         interval takes this into account, unless one of the scores has no standard error. If a slice
