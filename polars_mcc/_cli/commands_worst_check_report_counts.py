@@ -161,15 +161,12 @@ def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
 
 
 def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str:
-    """How many slices or gaps pass, between which scores; how many may miss it by chance."""
+    """How many slices or gaps pass, and how many miss a limit by chance, each with its scores."""
     ranges = _gap_ranges if what == "gap" else _score_ranges
-    parts = []
+    outside, parts = "outside the limit, not significantly", []
     for verdict, one, several in (
         ("passes", f"{what} passes", f"{what}s pass"),
-        (
-            "not significant",
-            *(f"{what}{s} outside the limit, not significantly" for s in ("", "s")),
-        ),
+        ("not significant", f"{what} {outside}", f"{what}s {outside}"),
         ("not judged", "not judged", "not judged"),
     ):
         if n := (slices := judged.filter(verdict=verdict)).height:

@@ -43,11 +43,7 @@ class LogLabels:
     """The log as the user described it, if `log` has its counts."""
 
     @classmethod
-    def of(
-        cls,
-        log: Described[Any],
-        described: Described[Any] | None = None,
-    ) -> LogLabels:
+    def of(cls, log: Described[Any], described: Described[Any] | None = None) -> LogLabels:
         """Take the labels of a log, or of its counts."""
         of_score = log.roles.preds is None
         labelled = log(pred=log.roles.gold.expr, score=None) if of_score else log

@@ -70,7 +70,7 @@ def machine(root: Path) -> str:
 
 
 def write(root: Path, page: Path, found: dict[str, list[str]]) -> list[str]:
-    """Write the tables that the commands of a page printed. The names of those that are missing."""
+    """Write the printed tables into a page. Return the names of tables that were not printed."""
     missing = []
 
     def region(match: re.Match[str]) -> str:
@@ -87,7 +87,7 @@ def write(root: Path, page: Path, found: dict[str, list[str]]) -> list[str]:
 
 
 def measure(root: Path, chosen: Sequence[str], logs: str) -> bool:
-    """Measure all tables, or those of the chosen pages. Whether each one was written."""
+    """Measure the tables of all pages, or of the chosen ones. Return whether all were written."""
     found: dict[str, list[str]] = {}
     missing: list[str] = []
     for page in pages(root):

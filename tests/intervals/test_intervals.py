@@ -40,7 +40,7 @@ def interval(table: oracles.Table, method: str | Bootstrap = "score") -> dict:
 
 @given(tables)
 def test_errors_and_limits_are_those_of_their_definitions(matrix):
-    """The error is that of numerical differentiation; Fisher's and Wald's limits follow from it."""
+    """Numerical differentiation gives the error; the error gives Fisher's and Wald's limits."""
     table = oracles.table_of(matrix)
     assume(is_defined(table))
     fisher, wald = interval(table, "fisher"), interval(table, "wald")

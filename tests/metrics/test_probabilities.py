@@ -184,7 +184,7 @@ def of_rows(rows, metrics=NAMES, score=lambda p: p, **options) -> dict:
 def test_scores_that_are_moved_or_turned_round(rows):
     """Only the order matters to an area, and only the levels to resolution and uncertainty.
 
-    The area of -score is 1 minus the area, and so is that of the other class.
+    The area of -score is 1 minus the area. The area of the other class is the same number.
     """
     assume(len({p for _, p in rows}) == len({math.exp(p) for _, p in rows}))
     assume(len({p for _, p in rows}) == len({p * 8 - 3 for _, p in rows}))

@@ -40,7 +40,7 @@ def test_each_slice_against_scikit_learn(rows, normalize, run):
 
 
 def assert_is_long_form(wide, log, normalize, run):
-    """The long form has the cells of the matrix, and without `labels` those that are not 0."""
+    """The long form has the cells of the matrix. Without `labels`, it leaves out cells of 0."""
     value, names = "n" if normalize is None else "share", pl.Enum(NAMES)
     ask = {"normalize": normalize, "long": True}
     square = run(log, lambda f: f.mcc.confusion("key", labels=NAMES, **ask))
