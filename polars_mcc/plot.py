@@ -74,7 +74,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     style.check_drawable(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
-    slices = result.filter(~style.is_total(result))
+    slices = result.filter(~style.is_total(result, "by()"))
     notes = map(" ".join, undefined_in_words(slices, metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
@@ -151,7 +151,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         >>> chart.save("weeks.png")  # doctest: +SKIP
     """
     style.check_drawable(result, "by()", "n", metric)
-    keys = key_columns(result)
+    keys = key_columns(result, "by()")
     columns = {
         name: result[name] if is_time(result.schema[name]) else times_named(result[name])
         for name in keys
@@ -205,7 +205,8 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
         metric: The column to draw, `"mcc"` or `"f1"`.
 
     Returns:
-        A layered altair chart. More than eight lines are facets, as in `over_time`.
+        A layered altair chart, without infinite thresholds. More than eight lines are facets, as in
+        `over_time`.
 
     Raises the errors of `slices`.
 
@@ -219,6 +220,7 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
     rows = style.rows_to_draw(result, "curve()", metric, at="threshold")
     is_highest = pl.col("score") == pl.col("score").max().over("line")
     rows = rows.with_columns(is_best=is_highest & is_highest.cum_sum().eq(1).over("line"))
+    rows = rows.filter(pl.col("at").cast(pl.Float64).is_finite())  # infinity has no place
     x = style.number_axis(alt.X, "at", "threshold")
     y = alt.Y("score", title=style.title_of(metric), type="quantitative")
     tooltip = style.tooltip(rows, metric, at="threshold")

@@ -24,7 +24,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     spelled_alike,
     told_by_counts,
 )
-from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
+from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
 from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, did_you_mean
@@ -60,11 +60,13 @@ def _as_method(verb: VerbT) -> VerbT:
         option.name: option.default for option in parameters if option.kind is option.KEYWORD_ONLY
     }
 
+    has_keys = any(option.kind is option.VAR_POSITIONAL for option in parameters)
+
     @wraps(verb)
     def method(log: Described[Any], *given: Any, **options: object) -> Any:  # noqa: ANN401
         for name in options:
             if name not in defaults:
-                raise TypeError(_no_option(name, verb.__name__, defaults))
+                raise TypeError(_no_option(name, verb.__name__, defaults, has_keys=has_keys))
         # They are read by the verb, and again for warnings.
         options = {
             name: [*value] if isinstance(value, Iterator) else value
@@ -134,27 +136,31 @@ def _warnings(
 
     The rows of a lazy log are not read. `check` itself refuses scores that are 0 or 0/0.
     """
+    if isinstance(log.frame, pl.DataFrame) and verb not in (_changes, _report):
+        frame = log.frame.lazy()
+        yield from seldom_of_late(log, lambda query: query(frame).collect())
     if verb is _check:
         if isinstance(log.frame, Frame):
             yield from told_by_counts(LogLabels.of(log), labels)
             yield from spelled_alike(LogLabels.of(log), labels)
         return
-    needs_two = needs_two_classes(options)
-    if needs_two:
+    if needs_two_classes(options):
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
         rows = log.frame.lazy()
         yield from sooner_for_some(log, lambda ages: ages(rows).collect())
+        needs_two = needs_two_classes(options, or_positive=True)
         yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 
-def _no_option(name: str, verb: str, known: Collection[str]) -> str:
+def _no_option(name: str, verb: str, known: Collection[str], *, has_keys: bool) -> str:
     """Say that a verb does not have an option, and which options it has."""
     hint = did_you_mean(name, known, "{}=...")
     if name in GivenRoles._fields:
         hint = f", but the log has, as in log({name}=...).{verb}(...)."
     listed = f"The options are {', '.join(known)}." if known else "It has none."
-    return f"{verb}() has no option '{name}'{hint} {listed}"
+    keys = f" Keys come first, without a name, as in {verb}('country')." if has_keys else ""
+    return f"{verb}() has no option '{name}'{hint} {listed}{keys}"
 
 
 def _as_pasted(value: object) -> str:

@@ -6,6 +6,8 @@ and then what works around it can go.
 
 from __future__ import annotations
 
+import math
+
 import deltalake
 import polars as pl
 import pyarrow as pa
@@ -23,6 +25,13 @@ def test_the_minimum_of_a_column_is_its_least_value_in_any_order(engine):
     rows = pl.LazyFrame({"n": [1, 2]}).sort("n")
     least = pl.col("n").min().over(pl.lit(0), order_by="n", descending=True)
     assert rows.select(least).collect(engine=engine)["n"].to_list() == [1, 1]
+
+
+@case("joined, in _counts/sliced_log.py")
+def test_nan_equals_nan_in_a_join_of_sorted_rows():
+    rows = pl.LazyFrame({"k": [math.nan]})
+    both = rows.join(pl.LazyFrame({"k": [math.nan]}), on="k", nulls_equal=True)
+    assert both.collect(engine="in-memory").height == 1
 
 
 @case("deferred(..., once=True), in _base/unstable_polars.py")

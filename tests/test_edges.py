@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 import pathlib
 import random
 import re
@@ -416,3 +418,34 @@ def test_an_enum_has_classes_only_where_labels_occur():
         ("q", 1, 2, 0, 0),
     ]
     assert matrix[2:].select(labels.categories.to_list()).sum().row(0) == (0, 0, 0, 0)
+
+
+FLOATS = {"NaN": [math.nan], "beside": [math.nan, 5.0], "all": [-0.0, math.nan, None, 0.0]}
+OF_K = {verb: ask for verb, ask in WALK.items() if '"k"' in inspect.getsource(ask)} | {
+    "curve, slices": lambda log: log.curve("k"),
+    "reweight": lambda log: log(gold=pl.when(pl.col("t") > 9).then("gold"), nulls="reweight").by(
+        "k"
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", OF_K)
+def test_nan_and_both_zeros_are_two_slices_on_every_engine(verb):
+    """The answer is that of categories whose text is that of the floats."""
+    rows = weighed("weight")[0]
+    for values in FLOATS.values():
+        keys = pl.Series("k", (values * rows.height)[: rows.height], pl.Float64)
+        texts = keys.replace(-0.0, 0.0).cast(pl.String).cast(pl.Enum(["0.0", "5.0", "NaN"]))
+        floats, expected = (_asked(verb, rows.with_columns(k=k).lazy()) for k in (keys, texts))
+        of_memory = _asked(verb, rows.with_columns(keys).lazy(), "in-memory")
+        eager = _asked(verb, rows.with_columns(keys))
+        for found in (floats, of_memory, eager):
+            assert_frame_equal(found, expected, rel_tol=1e-12, abs_tol=1e-14)
+
+
+def _asked(
+    verb: str, frame: pl.DataFrame | pl.LazyFrame, engine: str = "streaming"
+) -> pl.DataFrame:
+    log = frame.mcc(pred="pred", score="s", positive="p")
+    found = OF_K[verb](log).lazy().collect(engine=engine)
+    return found.with_columns(pl.col("^k$").cast(pl.String))

@@ -34,9 +34,11 @@ CASES = FEW | {
     "sure classes": lambda f: PredictionLog(f).classes("device", ci=0.9),
     "models of clusters": lambda f: PredictionLog(f, **MODELS).by("device", ci=0.9),
     "compare models of clusters": lambda f: PredictionLog(f, **MODELS).compare("device"),
-    "contrast, best": lambda f: PredictionLog(f).contrast("country", to="best", within="device"),
+    "contrast, best": lambda f: PredictionLog(f).contrast(
+        "country", to="best", within="device", min_n=1
+    ),
     "gaps": lambda f: PredictionLog(f).gaps(
-        "country", metrics=["mcc", "accuracy"], within="device"
+        "country", metrics=["mcc", "accuracy"], within="device", min_n=1
     ),
     "changes": lambda f: PredictionLog(f, time="day").changes("country", alternative="two-sided"),
     "drift of clusters": lambda f: PredictionLog(f, cluster="user").drift(

@@ -86,6 +86,24 @@ def is_above(column: pl.Expr, dtype: pl.DataType, cut: Number, *, or_at: bool) -
     return column >= pl.lit(Decimal(f"{end}E-{scale}") if scale else end, dtype)
 
 
+def with_room_above(dtype: pl.DataType) -> pl.DataType:
+    """The dtype that also holds a number above all numbers of this dtype, if there is one."""
+    if isinstance(dtype, pl.Decimal):
+        return pl.Decimal(scale=dtype.scale)
+    return pl.Int64() if dtype.is_integer() and _limits_of_dtype(dtype)[1] < 2**32 else dtype
+
+
+def above_all(largest: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Infinity, or one unit more than the largest number of a column: of integers or decimals.
+
+    The largest number of 64 bits or more has no number above it, and is itself the answer.
+    """
+    if dtype.is_float():
+        return pl.lit(math.inf, dtype)
+    unit = Decimal(1).scaleb(-dtype.scale) if isinstance(dtype, pl.Decimal) else 1
+    return pl.max_horizontal(largest, largest + pl.lit(unit, with_room_above(dtype)))
+
+
 def _limits_of_dtype(dtype: pl.DataType) -> tuple[int, int]:
     """The least and the largest integer of a dtype, or number of units of a decimal."""
     if isinstance(dtype, pl.Decimal):

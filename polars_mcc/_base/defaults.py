@@ -20,6 +20,7 @@ TO: Final = "rest"  # what a slice is compared with
 DEPTH: Final = 2
 BINS: Final = 10  # bins of a numeric key, or of scores
 MIN_N: Final = 30  # rows that a slice needs to be tested
+CONTRASTED_N: Final = 15  # rows that a slice needs to be tested against another
 MAX_SHARE: Final = 0.5  # of the rows, in a slice that is listed
 CHECKED_N: Final = 1  # rows that a slice needs to be checked
 CHECK_CORRECTION: Final = "holm"  # a healthy log must fail nowhere

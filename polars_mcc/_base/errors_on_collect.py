@@ -14,6 +14,9 @@ import polars as pl
 
 from polars_mcc._base.message_parts import Words, of_error
 
+_END = "\u2060"
+"""The end of a message: an invisible mark, as Polars quotes a value without escapes."""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -33,7 +36,7 @@ def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
             pl.lit(part) if isinstance(part, str) else part.cast(pl.String)
             for part in failure.message
         )
-        messages.append(pl.when(failure.when).then(pl.concat_str(*texts)))
+        messages.append(pl.when(failure.when).then(pl.concat_str(*texts, pl.lit(_END))))
     stop = pl.coalesce(messages).cast(pl.Int64)
     return pl.when(stop.is_null()).then(value)
 
@@ -59,6 +62,6 @@ def in_own_words() -> Iterator[None]:
 
 def own_message(text: str) -> str | None:
     """The message that was given to `unless`, without the cast; None for another error."""
-    if not text.startswith("conversion from `str` to `i64` failed") or '["' not in text:
+    if not text.startswith("conversion from `str` to `i64` failed") or _END not in text:
         return None
-    return text.split('["', 1)[1].split('"]', 1)[0].split('", "', 1)[0]
+    return text.split('["', 1)[1].split(_END, 1)[0]

@@ -79,6 +79,12 @@ def as_sql(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{escaped}"'
 
 
+def sql_text(text: str) -> str:
+    """A text in SQL."""
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
+
+
 def column(name: str) -> Words:
     """A column."""
     return Words(f"pl.col({name!r})", as_sql(name))
@@ -86,13 +92,24 @@ def column(name: str) -> Words:
 
 _SQL_TYPES = {"Int64": "BIGINT", "Float64": "DOUBLE", "String": "VARCHAR", "Boolean": "BOOLEAN"}
 _SQL_TYPES |= {"Int8": "TINYINT", "Int16": "SMALLINT", "Int32": "INT", "Date": "DATE"}
+_SQL_TYPES |= {"Datetime('us')": "TIMESTAMP", "Datetime('us', 'UTC')": "TIMESTAMPTZ"}
 
 
 def cast(code: Words, dtype: str) -> Words:
     """A column in another dtype of Polars."""
     python = f"{code}.cast(pl.{dtype})"
-    in_sql = f"{code.in_shell}::{_SQL_TYPES[dtype]}" if dtype in _SQL_TYPES else python
+    in_sql = dtype.upper() if dtype.startswith("Decimal") else _SQL_TYPES.get(dtype)
+    in_sql = f"{code.in_shell}::{in_sql}" if in_sql else python
     return Words(python, in_sql)
+
+
+def as_time(name: str) -> Words:
+    """How text becomes a time. Of other text than ISO, Polars guesses which number is the day."""
+    python, sql = f"pl.col({name!r}).str.to_datetime", as_sql(name)
+    iso, zoned = " if it is like 2026-03-31T12:00, ", " if it ends with Z or an offset, else "
+    of_python = f"{python}(){iso}{python}(time_zone='UTC'){zoned}{python}('%d/%m/%Y')"
+    of_sql = f"{sql}::TIMESTAMP{iso}{sql}::TIMESTAMPTZ{zoned}strptime({sql}, '%d/%m/%Y')"
+    return said(Words(of_python, of_sql), " with its format")
 
 
 def renamed(name: str, new: str) -> Words:

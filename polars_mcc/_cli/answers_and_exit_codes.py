@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -19,7 +20,7 @@ from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import output_files
 from polars_mcc._cli.shared_options import OutputOptions
-from polars_mcc._cli.terminal import hidden_columns, show, terminal_table
+from polars_mcc._cli.terminal import hidden_columns, show, terminal_table, write
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
@@ -29,11 +30,13 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     spelled_alike,
     told_by_counts,
 )
+from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spelling_warnings
+from polars_mcc._inputs.standard_input import TOLD_BY_FIRST_ROWS
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
 
 _MAX_LISTED = 20  # maximum number of file names that are shown
@@ -55,7 +58,7 @@ def run_verb(
     out, form = output.out, output.format
     if out is not None:
         form = output_files.format_of_file(out, form)
-        output_files.check_writable(out, log.inputs.canonical.values())
+        output_files.check_writable(out, log.inputs)
     is_check = verb.__name__ == "check"
     with seen() as labels:
         frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)
@@ -106,13 +109,12 @@ def _print(
         return
     data = output_files.as_bytes(frame, form)
     if not sys.stdout.isatty():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        write(data)
     elif form == "parquet":
         say("a terminal cannot show parquet: use --out FILE, or > FILE")
         raise SystemExit(2)
     else:
-        sys.stdout.write(visible_lines(data.decode()))
+        show(visible_lines(data.decode()).rstrip("\n"))
 
 
 def say_warnings(
@@ -124,10 +126,16 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    sides, needs_two = LogLabels.of(log.log), needs_two_classes(options)
+    for sentence in log.shared_ids():
+        say(sentence)
+    sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
+    if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.
+        by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
+        sentences = chain(sentences, by_day)
     if not is_check:
-        about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
+        about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
+        needs_two = needs_two_classes(options, or_positive=True)
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
     for sentence in sentences:
         say(in_shell(sentence))
@@ -161,13 +169,17 @@ def errors_as_lines(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         what = in_shell(reason(error))
         if isinstance(error, MissingColumn):
-            what += _separator_hint(logs, error.schema)
+            what += _hint_at_format(logs, error.schema)
         # A column may be called as a log is.
         typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
         paths = [str(path).rstrip("/") for path in typed]
         and_more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
         # No prefix where the message names a log or the output itself.
         is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")
+        first = re.match(r"'([^']+)'(: )?", what)  # Labels and costs have files of their own.
+        is_named |= first is not None and bool(
+            first[2] or os.path.exists(first[1])  # noqa: PTH110 - False if it is forbidden
+        )
         say(what if is_named or not logs else f"{logs[0]}{and_more}: {what}")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:
@@ -178,8 +190,10 @@ def errors_as_lines(
         raise SystemExit(130) from None
 
 
-def _separator_hint(logs: Sequence[str], names: Iterable[str]) -> str:
-    """A hint if columns of CSV have names with a character that may separate columns."""
+def _hint_at_format(logs: Sequence[str], names: Iterable[str]) -> str:
+    """A hint at columns that come late in JSON lines, or that another character separates."""
+    if any(re.search(r"\.(ndjson|jsonl)\b", log, re.IGNORECASE) for log in logs):
+        return f" If the column comes later: {TOLD_BY_FIRST_ROWS}"
     separator = next((mark for mark in SEPARATORS for name in names if mark in name), None)
     if separator is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
         return ""

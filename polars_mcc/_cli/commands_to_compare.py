@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.visible_text import say
 from polars_mcc._cli.answers_and_exit_codes import run_verb
 from polars_mcc._cli.app import command
 from polars_mcc._cli.shared_options import (
@@ -20,7 +21,6 @@ from polars_mcc._cli.shared_options import (
     word_or_slice,
 )
 from polars_mcc._inputs import read_files
-from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import or_none
 from polars_mcc._verbs.changes import CHANGED, VERDICT
 from polars_mcc.prediction_log import PredictionLog
@@ -55,6 +55,7 @@ def contrast(
     to: ReferenceWords = [defaults.TO],
     within: list[str] | None = None,
     ratio: bool = False,
+    min_n: int = defaults.CONTRASTED_N,
     differences: DifferenceOptions = DifferenceOptions(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
@@ -76,10 +77,12 @@ def contrast(
             --within for several.
         ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
             of the slice is 0, and infinite if the score of the reference is; null if both are.
+        min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
+            rows, it is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
     """
     log = sliced.read(logs, within=within)
     options = {"to": word_or_slice("--to", to), **log.columns, **vars(differences)}
-    run_verb(PredictionLog.contrast, log, output, ratio=ratio, **options)
+    run_verb(PredictionLog.contrast, log, output, ratio=ratio, min_n=min_n, **options)
 
 
 @command
@@ -88,7 +91,7 @@ def gaps(
     sliced: LogAndKeys = LogAndKeys(),
     metrics: MetricNames = [defaults.METRICS],
     within: list[str] | None = None,
-    min_n: int = defaults.CHECKED_N,
+    min_n: int = defaults.MIN_N,
     ci: float = defaults.LEVEL,
     correction: allowed_values.Correction = defaults.CORRECTION,
     output: OutputOptions = OutputOptions(),
@@ -104,8 +107,8 @@ def gaps(
             metrics`. Repeat --metric for several.
         within: Compare slices only within each value of these columns, such as countries within
             each device. Repeat --within for several.
-        min_n: The least number of rows of a slice. Smaller slices are left out. With sample weights
-            w, the rows are (Σ w)² / Σ w².
+        min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
+            p-value is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests in the answer: "bh", "by",
             "holm" or "bonferroni", as in `compare`.
@@ -158,7 +161,8 @@ def changes(
 ) -> None:
     """Find since when each slice is worse, and whether that is chance.
 
-    --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed.
+    --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed,
+    or if none can be judged.
 
     For example:
 
@@ -180,11 +184,12 @@ def changes(
         to: What the rows after are compared with. "expected": with what they would score given
             their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
             with the score of the rows before. Then a change of the mix of labels counts too.
-        lookback: Only look at the last periods, such as "90d" before the end of the newest.
+        lookback: Only look at the last periods, such as "90d" before the end of the newest, or
+            before now if that is earlier.
         known: Changes that somebody has seen: a file with rows of an earlier answer, with the keys
-            and `since` (Parquet, CSV, NDJSON or IPC; it may have no rows). Of these slices, only
-            rows from `since` on are looked at, so that they are not found again. Rows whose
-            `verdict` is neither "worse" nor "better" are left out.
+            and `since` (Parquet, CSV, NDJSON, JSON or IPC; it may be without rows). Of these
+            slices, only rows from `since` on are looked at, so that they are not found again. Rows
+            whose `verdict` is neither "worse" nor "better" are left out.
         min_n: The least number of rows before and after. With weights, the least sum.
         max_changes: The largest number of changes of a slice. If a change is sure, the rows before
             it and the rows after it are looked at in the same way.
@@ -204,16 +209,19 @@ def changes(
         "max_changes": max_changes,
     }
     found = run_verb(PredictionLog.changes, log, output, **log.columns, **options)
-    if false_alarms is not None and found[VERDICT].is_in(CHANGED).any():
+    if false_alarms is None:
+        return
+    if is_unjudged := (found[VERDICT] == "not judged").all():
+        needs = f"{min_n} rows before and {min_n} after some period, and two labels"
+        say(f"there is no slice to judge: it needs {needs}; --filter and --min-age leave rows out")
+    if is_unjudged or found[VERDICT].is_in(CHANGED).any():
         raise SystemExit(1)
 
 
 def _seen_changes(path: str) -> pl.LazyFrame:
-    """The changes of a file. The verb knows the dtypes of a CSV file, which is read as text."""
+    """The changes of a file."""
     try:
-        logs = read_files.find_logs([path])
+        return read_files.scan_answer(path)
     except FileNotFoundError:
         msg = f"no file '{path}' for --known: begin one with a line of the keys and 'since'"
         raise FileNotFoundError(msg) from None
-    text = read_files.scan_logs(logs).collect_schema() if logs.format.name == CSV else ()
-    return read_files.scan_logs(logs.read_as([*text]))

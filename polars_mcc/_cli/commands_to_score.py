@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polars_mcc._base import allowed_values, defaults
-from polars_mcc._cli.answers_and_exit_codes import run_verb
+from polars_mcc._cli.answers_and_exit_codes import errors_as_lines, run_verb
 from polars_mcc._cli.app import app, command
 from polars_mcc._cli.shared_options import (
     LogAndKeys,
@@ -201,4 +201,5 @@ def metrics() -> None:
 
     Metrics with "positive" in the column "from" score one class against the rest (see --positive).
     """
-    show(terminal_table(registry.metrics().select("metric", "from", "range", "formula")))
+    with errors_as_lines((), None):
+        show(terminal_table(registry.metrics().select("metric", "from", "range", "formula")))

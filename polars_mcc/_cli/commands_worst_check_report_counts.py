@@ -13,6 +13,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.message_parts import in_shell
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._cli import output_files
 from polars_mcc._cli.answers_and_exit_codes import (
@@ -33,10 +34,7 @@ from polars_mcc._cli.shared_options import (
 )
 from polars_mcc._cli.terminal import show, terminal_table
 from polars_mcc._counts.labels_seen import seen
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.labels import is_text
 from polars_mcc._inputs import read_files
-from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import TypedLog, or_none
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._metrics import registry
@@ -58,7 +56,7 @@ def check(
     metric: str = defaults.METRIC,
     no_worse_than: str | None = None,
     max_gap: list[str] | None = None,
-    min_n: int = defaults.CHECKED_N,
+    min_n: int | None = None,
     ci: float | None = None,
     false_alarms: str | None = None,
     correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
@@ -88,7 +86,7 @@ def check(
             or one number per metric, as `--max-gap fpr=0.05` (see `polars-mcc gaps`). With --ci, a
             gap fails if its lower limit is wider. Repeat --max-gap for several.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
-            judged.
+            judged. Without it: 1, but 30 with --max-gap.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below --min (above --max), or the whole interval of its difference to the baseline is
             on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that
@@ -144,20 +142,9 @@ def check(
 
 
 def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
-    """The counts of another log. A CSV file is read with the dtypes of the counts of this log."""
-    logs = read_files.find_logs([path])
-    if logs.format.name != CSV:
-        return read_files.scan_logs(logs)
-    dtypes = counts_of(log.log, *log.keys).collect_schema()
-    times = {
-        name: dtype
-        for name, dtype in dtypes.items()
-        if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
-    }
-    text = [*times, *(name for name, dtype in dtypes.items() if is_text(dtype))]
-    rows = read_files.scan_logs(logs.read_as(text, log.options.null or ()))
-    there = [name for name in rows.collect_schema() if name in times]
-    return rows.with_columns(as_expr(name).str.strptime(times[name]) for name in there)
+    """The counts of another log. Text is read with the dtypes of the counts of this log."""
+    dtypes = counts_of(log.log, *log.keys).drop("n").collect_schema()
+    return read_files.scan_answer(path, log.options.null or (), dtypes)
 
 
 def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str:
@@ -390,7 +377,7 @@ def report(
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
     log = sliced.read(logs)
-    output_files.check_writable(out, log.inputs.canonical.values())
+    output_files.check_writable(out, log.inputs)
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
         "log": "\n".join(first_files(log.inputs.files)),
@@ -400,7 +387,7 @@ def report(
     made_by = {what: text for what, text in made_by.items() if text}
     options = {**vars(asked), "format": form}
     with seen() as labels:
-        settings = ReportSettings(**options)
+        settings = ReportSettings(**options, in_words=in_shell)
         page = write_report(log.log, log.keys, log.collect, settings, made_by)
     output_files.write_whole(out, page.encode)
     say_warnings(log, options, labels)

@@ -6,16 +6,17 @@ import io
 import json
 import os
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
-from polars_mcc._base.values_as_text_or_markdown import as_text, in_markdown, json_rows
-from polars_mcc._frame.columns import as_expr
+from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
+from polars_mcc._display.table_and_to_numpy import with_texts
 from polars_mcc._frame.labels import is_text
+from polars_mcc._inputs.read_files import Logs
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -43,11 +44,16 @@ def format_of_file(out: Path, form: Format) -> Format:
     return _SUFFIXES[out.suffix.lower()]
 
 
-def check_writable(out: Path, logs: Collection[str]) -> None:
-    """Raise an error early if `write_whole` could not write to `out`, or would replace a log."""
-    if os.path.realpath(out) in logs:
+def check_writable(out: Path, logs: Logs) -> None:
+    """Raise an error early if `write_whole` could not write to `out`, or `out` is of the logs."""
+    if os.path.realpath(out) in logs.canonical.values():
         msg = f"cannot write '{out}': it is one of the logs; choose another name"
         raise ValueError(msg)
+    if (log := logs.would_read(str(out))) is not None:
+        msg = f"cannot write '{out}': it would be one of the logs of '{log}'; choose another place"
+        raise ValueError(msg)
+    if _is_special(out):
+        return
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
         raise FileNotFoundError(msg)
@@ -60,7 +66,13 @@ def check_writable(out: Path, logs: Collection[str]) -> None:
 
 
 def write_whole(out: Path, data: Callable[[], bytes]) -> None:
-    """Write a file completely: to a temporary file, which is renamed. Else `out` is unchanged."""
+    """Write a file completely: to a temporary file, which is renamed. Else `out` is unchanged.
+
+    A pipe or a device is written as it is: a rename would put a file in its place.
+    """
+    if _is_special(out):
+        out.write_bytes(data())
+        return
     beside = out.with_name(f".{out.name}.{uuid.uuid4().hex}")
     try:
         with beside.open("xb") as file:
@@ -75,6 +87,10 @@ def write_whole(out: Path, data: Callable[[], bytes]) -> None:
         raise OSError(msg) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _is_special(out: Path) -> bool:
+    return out.exists() and not out.is_file() and not out.is_dir()
 
 
 def _synchronise(folder: Path) -> None:
@@ -111,23 +127,26 @@ def _json(rows: list[dict[str, Any]], *, of_lines: bool) -> str:
 
 
 def _without_bytes(answer: pl.DataFrame, *, plain: bool) -> pl.DataFrame:
-    """Replace Binary values, at which Polars panics, by hex text.
+    """Replace what JSON lacks, Binary values and durations, by text.
 
-    If `plain`, also write nested values and durations as text: CSV has neither.
+    If `plain`, also write nested values as text: CSV has none.
     """
-    return answer.with_columns(
-        as_text(as_expr(name), dtype).alias(name)
-        for name, dtype in answer.schema.items()
-        if _has_binary(dtype) or (plain and (dtype.is_nested() or dtype == pl.Duration))
+    return with_texts(
+        answer,
+        [
+            name
+            for name, dtype in answer.schema.items()
+            if _is_lacking(dtype) or (plain and dtype.is_nested())
+        ],
     )
 
 
-def _has_binary(dtype: DataType | DataTypeClass) -> bool:
+def _is_lacking(dtype: DataType | DataTypeClass) -> bool:
     if isinstance(dtype, pl.Struct):
-        return any(_has_binary(field.dtype) for field in dtype.fields)
+        return any(_is_lacking(field.dtype) for field in dtype.fields)
     if isinstance(dtype, (pl.List, pl.Array)):
-        return _has_binary(dtype.inner)
-    return dtype == pl.Binary
+        return _is_lacking(dtype.inner)
+    return isinstance(dtype, (pl.Binary, pl.Duration))
 
 
 def with_escapes(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:

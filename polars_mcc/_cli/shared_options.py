@@ -131,9 +131,9 @@ class ThresholdOptions:
 
     Attributes:
         thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
-            of all rows, the same for all slices. Several numbers: these; memory then does not grow
-            with the number of distinct scores. Without it: every distinct score of the slice.
-            Repeat --thresholds for several.
+            of all rows, the same for all slices, and one above all scores. Several numbers: these;
+            memory then does not grow with the number of distinct scores. Without it: every distinct
+            score of the slice, and one above all scores. Repeat --thresholds for several.
     """
 
     thresholds: Annotated[list[str] | None, Parameter(**_shown_as("NUMBER"))] = None
@@ -184,7 +184,9 @@ class OutputOptions:
         format: The output format. With table or wide, the suffix of --out decides. The table of
             worst, compare, contrast and drift leaves out some columns; wide shows all. table, wide
             and markdown round numbers; the other formats keep every digit. JSON has NaN and
-            infinities as text: "NaN", "Infinity" and "-Infinity".
+            infinities as text: "NaN", "Infinity" and "-Infinity". Durations are text such as
+            "1m 30s", bytes are hex; lists and structs are JSON in CSV. The options that take an
+            answer (--no-worse-than, --known) read every format but markdown.
     """
 
     out: Path | None = None

@@ -36,7 +36,17 @@ def open_streams() -> None:
 
 def show(text: str) -> None:
     """Write lines to the standard output."""
-    sys.stdout.write(f"{text}\n")
+    write(f"{text}\n".encode(sys.stdout.encoding, "replace"))
+
+
+def write(data: bytes) -> None:
+    """Write to the standard output. If its reader has gone, that does not change the verdict."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def hidden_columns(answer: pl.DataFrame, verb: str) -> list[str]:

@@ -32,8 +32,6 @@ from polars_mcc._intervals.interval_methods import normal, normal_quantile
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
 
 _PRECISION = 2.0**-32  # of an influence, as a share of the largest of its slice
-BLOCK = 7
-"""Periods of a block. Scores that wander from day to day are less alike in blocks of a week."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _SPARSE = 8  # possible numbers, per number; for more, to sort is faster than to count
 _FARTHEST = 8.0  # standard errors; beyond them, nothing is left to integrate
@@ -184,11 +182,12 @@ class Steps:
         is_rise[found] = rises & (each[-1][at] == largest[at])
         return Split(since, errors, np.where(found, p_value, math.nan), critical, is_rise)
 
-    def dispersion(self, cuts: int) -> Floats:
+    def dispersion(self, cuts: int, blocks: Ints) -> Floats:
         """How many times as much blocks of periods vary as independent rows would; at least 1.
 
-        A slice is cut where its score changed most, so many times, and blocks vary around the mean
-        of their part. Else a fall and a recovery would seem to be chance.
+        `blocks` has the number of the block of each period, in the order of time. A slice is cut
+        where its score changed most, so many times, and blocks vary around the mean of their part.
+        Else a fall and a recovery would seem to be chance.
         """
         of_slice, (_, moved, variance) = self.of_slice, self.own
         is_first = np.diff(of_slice.of_row, prepend=-1) > 0
@@ -202,11 +201,11 @@ class Steps:
                 is_first[_first_of_largest(of_slice, squared) + 1] = True
             parts = Segments(np.flatnonzero(is_first), len(moved))
             rest = _less_mean(parts, moved, variance)
-            is_new = np.diff(self.periods // BLOCK, prepend=-1).astype(bool)
+            is_new = np.diff(blocks[self.periods], prepend=-1).astype(bool)
             is_new |= np.diff(of_slice.of_row, prepend=-1) > 0
-            blocks = Segments(np.flatnonzero(is_new), len(moved))
-            of_block = Segments.of(of_slice.of_row[blocks.starts], len(of_slice.starts))
-            excess = of_block.sum(blocks.sum(rest) ** 2) / of_slice.sum(variance)
+            in_block = Segments(np.flatnonzero(is_new), len(moved))
+            of_block = Segments.of(of_slice.of_row[in_block.starts], len(of_slice.starts))
+            excess = of_block.sum(in_block.sum(rest) ** 2) / of_slice.sum(variance)
             free = of_block.lengths - of_slice.sum(is_first.astype(np.float64))
             return np.fmax(excess * of_block.lengths / np.maximum(free, 1), 1.0)
 

@@ -37,6 +37,8 @@ class Wanted:
     given_labels: bool
     min_n: int
     max_changes: int
+    block: str
+    """The length of a block of periods. Scores that wander are less alike in blocks."""
 
     @property
     def is_sure(self) -> pl.Expr:
@@ -60,6 +62,8 @@ def changes(
     slices = _with_facts(log, counts, every)
     counts = counts.filter(pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0))
     periods = counts[SINCE].unique().sort()
+    # By calendar, so that no other slice and no earlier day moves the blocks of a slice.
+    blocks = periods.dt.truncate(wanted.block).rank("dense").cast(pl.Int64).to_numpy()
     number = pl.col(SINCE).rank("dense").cast(pl.Int64) - 1
     counts = counts.with_columns(number.alias(SINCE))
     alone = replace(log, pair_splits=())
@@ -69,7 +73,7 @@ def changes(
     rows = _rows(alone, counts, pairs[cells.row], cells.pairs.slices.astype(np.int64))
     gold, phi = cells.pairs.gold, turn * whole.measured[metric.name].phi
     any_label = np.zeros(len(gold), np.int64)
-    search = partial(_search, whole.scores.height, rows, phi)
+    search = partial(_search, whole.scores.height, rows, blocks, phi)
     found = search(gold if wanted.given_labels else any_label, wanted)
     if wanted.given_labels:
         of_plain = search(any_label, replace(wanted, max_changes=1))
@@ -122,7 +126,9 @@ def _verdict(wanted: Wanted) -> pl.Expr:
     )
 
 
-def _search(number: int, rows: RowsInTime, phi: Floats, gold: Ints, wanted: Wanted) -> pl.DataFrame:
+def _search(  # noqa: PLR0917 - all are of one question
+    number: int, rows: RowsInTime, blocks: Ints, phi: Floats, gold: Ints, wanted: Wanted
+) -> pl.DataFrame:
     """The largest change of each slice; and of the parts before and after it, as they are sure.
 
     The p-value of a part is corrected for the parts of its slice that were looked at, and then for
@@ -132,7 +138,7 @@ def _search(number: int, rows: RowsInTime, phi: Floats, gold: Ints, wanted: Want
     whole = pl.DataFrame({_SLICE: range(number)}, {_SLICE: pl.Int64})
     whole = whole.with_columns(pl.lit(end, pl.Int64).alias(name) for name, end in ends.items())
     steps = Steps.of(number, rows, gold, phi)
-    dispersion = steps.dispersion(wanted.max_changes)
+    dispersion = steps.dispersion(wanted.max_changes, blocks)
     newest = with_adjusted(_largest(steps, whole, wanted, dispersion), wanted.correction)
     n_tests, found, open_parts = newest["p_value"].count(), [newest], newest.clear()
     for looked in range(3, 2 * wanted.max_changes + 1, 2):

@@ -46,7 +46,7 @@ class Scale:
         ends = (None, None) if metric.range is None else metric.range.numbers
         turn = -1 if metric.less_is_better else 1
         numbers = [turn * end for end in ends if end is not None]
-        if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
+        if len({*numbers}) < 2 or not all(map(math.isfinite, numbers)):
             return cls(turn, None, None, math.inf)
         max_rows = math.inf if metric.is_of_scores else MAX_ROWS
         return cls(turn, min(numbers), max(numbers), max_rows)
@@ -66,7 +66,7 @@ class Scale:
         z = normal_critical(LEVEL)
         with np.errstate(all="ignore"):
             if self.low is None:
-                return z**2 / (limit - score) ** 2
+                return z**2 / np.where(limit != score, limit - score, math.nan) ** 2
             v, end = self.proportion(score), self.proportion(limit)
             rows = np.minimum(rows_with_limit(v, end, z), self.max_rows * n)
             return np.where(end != v, rows, math.nan)

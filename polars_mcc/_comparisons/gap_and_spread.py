@@ -6,8 +6,10 @@ wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few
 a longer tail than χ². So its p-value is of the χ² with the first three moments of X² (Imhof 1961).
 
 The interval of the gap holds for all pairs of slices at once. A pair has the interval of Zou (2007)
-with the critical value of Tukey's range of S normal numbers over √2. The gap is the largest of the
-differences of all pairs, so its limits are the largest lower and the largest upper limit.
+with the critical value of Tukey's range of S normal numbers over √2. So far out, limits must have
+the tail of the binomial distribution, which is long where few rows are wrong: those of Clopper and
+Pearson (1934) have it, and Wilson's do not. The gap is the largest of the differences of all pairs,
+so its limits are the largest lower and the largest upper limit.
 """
 
 from __future__ import annotations
@@ -87,20 +89,44 @@ def _limits(slices: Compared, scale: Scale, ci: float) -> tuple[float, float]:
 
 
 def _reaches(slices: Compared, scale: Scale, z: float) -> tuple[Floats, Floats]:
-    """How far the interval of each score reaches down, and up: Wilson's, moved by half a row."""
+    """How far the interval of each score reaches down, and up."""
     if scale.low is None or scale.high is None:
         return z / np.sqrt(slices.below), z / np.sqrt(slices.above)
     v, span = scale.proportion(slices.score), scale.high - scale.low
-    down, up = (v - _wilson(v, slices.below, z), 1 - v - _wilson(1 - v, slices.above, z))
-    return span * down, span * up
+    both = np.stack([v, 1 - v])
+    down, up = span * (both - lower_limit(both, np.stack([slices.below, slices.above]), z))
+    return down, up
 
 
-def _wilson(v: Floats, rows: Floats, z: float) -> Floats:
-    """The lower limit of a proportion."""
-    v = np.clip(v - 0.5 / rows, 0, None)
-    z2 = z**2 / rows
-    limit = (v + z2 / 2 - np.sqrt(z2 * v * (1 - v) + z2**2 / 4)) / (1 + z2)
-    return np.where(v > 0, limit, 0.0)
+def lower_limit(v: Floats, rows: Floats, z: float) -> Floats:
+    """The lower limit of Clopper and Pearson, of a proportion v of so many rows: any number.
+
+    At the limit, so many hits or more are as probable as more than z normal standard errors. Peizer
+    and Pratt (1968) give this number of standard errors, to some hundredths.
+    """
+    hits = v * rows - 0.5
+    misses = rows - hits
+    low, high = np.zeros_like(v), np.where(hits > 0, v, 0.0)
+    with np.errstate(all="ignore"):
+        for _ in range(_HALVINGS):
+            p = (low + high) / 2
+            q = 1 - p
+            apart = hits + 1 / 6 - (rows + 1 / 3) * p
+            apart += 0.02 * (q / (hits + 0.5) - p / (misses + 0.5) + (q - 0.5) / (rows + 1))
+            skew = 1 + q * _skew(hits / (rows * p)) + p * _skew(misses / (rows * q))
+            is_below = apart * np.sqrt(skew / ((rows + 1 / 6) * p * q)) > z
+            low, high = np.where(is_below, p, low), np.where(is_below, high, p)
+    return low
+
+
+def _skew(x: Floats) -> Floats:
+    """(1 - x² + 2x ln x) / (1 - x)², the g of Peizer and Pratt; by its series near 1."""
+    u = 1 - x
+    near = u / 3 + u**2 / 6 + u**3 / 10
+    return np.where(np.abs(u) < _NEAR, near, (1 - x**2 + 2 * x * np.log(x)) / u**2)
+
+
+_HALVINGS, _NEAR = 45, 1e-3
 
 
 def _outermost(score: Floats, reach: Floats) -> Ints:

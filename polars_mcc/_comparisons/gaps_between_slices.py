@@ -17,7 +17,7 @@ from polars_mcc._comparisons.difference_interval import Side
 from polars_mcc._comparisons.evidence import LEVEL
 from polars_mcc._comparisons.gap_and_spread import Compared, Gap, gap_of, scale_of
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
-from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
+from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, joined
 from polars_mcc._intervals.count_arrays import floats
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.scores_with_intervals import estimate
@@ -64,7 +64,7 @@ def gaps(
     if not log.is_frequency:  # so many rows of equal weight would be as good
         rows = rows.pow(2) / pl.col("squares").sum()
     large = log.per_slice(scored, rows=rows).filter(pl.col("rows") >= min_n).collect()
-    kept = pairs.join(large, on=log.slice, how="semi", nulls_equal=True)
+    kept = joined(pairs, large, log.slice, how="semi")
     estimated = estimate(log, kept, replace(asked, ci=LEVEL), within=whole.slice)
     effective = estimated.cells.pairs.effective(is_frequency=log.is_frequency)
     scores = estimated.scores.with_columns(pl.Series(_ROWS, effective, pl.Float64))
@@ -73,7 +73,7 @@ def gaps(
     numbered = groups.select(*whole.slice).with_row_index(_GROUP).lazy()
     slices = whole.beside(scores.lazy(), numbered).sort(_GROUP, *log.slice).collect()
     texts = {key: as_text(pl.col(KEY + key), log.key_dtypes[key]) for key in own}
-    names = slices.select(slice_name(texts, pl.col(SET).cast(pl.String) if log.sets else None))
+    names = slices.select(slice_name(texts, log.sets))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
     answers = [
         _of_metric(slices, names.to_series(), segments, metric, asked.ci).hstack(groups)

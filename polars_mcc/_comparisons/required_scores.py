@@ -11,6 +11,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import check_number
 from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._counts.sliced_log import joined
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._intervals.interval_options import PERIODS, ranges_of
 from polars_mcc._metrics import registry
@@ -172,12 +173,7 @@ def with_own(slices: pl.LazyFrame, rules: Sequence[Rule], keys: Sequence[str]) -
                 msg = f"'{key}' is {own_dtype} in {rule.bound}, but {dtype} in the log: cast it"
                 raise ValueError(msg)
         own = rule.given.lazy()
-        slices = slices.join(
-            own,
-            on=[as_expr(name) for name in named],
-            how="full",
-            nulls_equal=True,
-            coalesce=True,
-            maintain_order="left_right",  # slices that only have a threshold come last
-        )
+        on = [as_expr(name) for name in named]
+        # Slices that only have a threshold come last.
+        slices = joined(slices, own, on, how="full", coalesce=True, maintain_order="left_right")
     return slices

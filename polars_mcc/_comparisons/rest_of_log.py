@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._counts.count_rows import count_columns, merged
-from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._counts.sliced_log import SlicedLog, joined
 
 ROUNDING = 2.0**-40
 """If equal sums of floats are subtracted, rounding may leave up to this share of the sum."""
@@ -21,7 +21,7 @@ def pairs_of_rest(
     """
     counts = count_columns(log)
     slices = own.lazy().select(log.slice).unique()
-    every = slices.join(total.lazy(), on=within or pl.lit(0), nulls_equal=True)
+    every = joined(slices, total.lazy(), within, how="inner")
     columns = [*log.slice, "gold", "pred", *counts]
     taken = own.lazy().with_columns(-pl.col(name) for name in counts)
     signed = pl.concat([every.select(columns), taken.select(columns)])

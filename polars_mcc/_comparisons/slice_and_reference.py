@@ -44,12 +44,14 @@ def contrasts(
     to: str | pl.Expr,
     *,
     ratio: bool,
+    min_n: int,
     correction: Correction,
 ) -> pl.DataFrame:
     """Each slice b with its reference a, and their difference or ratio.
 
     Slices are compared within each slice of `whole`. `to` is "rest", "total", "expected", "best" or
-    "each", or says whether a slice is the reference of the others.
+    "each", or says whether a slice is the reference of the others. Neither has a p-value unless
+    both have `min_n` rows.
     """
     [metric] = asked.metrics
     word = to if isinstance(to, str) else ""
@@ -60,13 +62,11 @@ def contrasts(
         number = estimated.scores.height
     assert estimated.pools is not None  # noqa: S101 - for the type checker
     pool_of = estimated.pools.of_slice
-    b = np.arange(number)
-    if word == "rest":
-        a = b + number
-    elif word == "total":  # The totals come last, in the order of the pools.
-        a = 2 * number + pool_of[:number]
-    elif word == "expected":
-        a = np.full(number, -1)
+    b = slices = np.arange(number)
+    totals = 2 * number + pool_of[:number]  # They come last, in the order of the pools.
+    references = {"rest": slices + number, "total": totals, "expected": slices * 0 - 1}
+    if word in references:
+        a = references[word]
     else:
         b, a = _other_slices(estimated, metric, to)
     scores = Side.of(estimated.scores, metric.name)
@@ -97,10 +97,29 @@ def contrasts(
     if ratio and word == "total":
         compared = _as_ratio(compared)
         if metric.is_share and not metric.is_count:
-            slices = np.arange(number)
             sides = scores.gather(slices + number), scores.gather(slices), scores.gather(a)
             compared = _share_of_total(compared, *sides, asked.ci)
-    return with_adjusted(compared, correction)
+    is_of_rows = estimated.scorer.is_frequency and not estimated.scorer.is_reweighted
+    if word in {"rest", "total"} and metric.needs_all_classes and is_of_rows:
+        compared = _by_labels(compared, metric, scores, given, asked.ci)
+    rows = np.append(estimated.cells.pairs.effective(is_frequency=log.is_frequency), math.inf)
+    is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= min_n))
+    return with_adjusted(compared.with_columns(pl.when(is_tested).then("p_value")), correction)
+
+
+def _by_labels(
+    compared: pl.DataFrame, metric: Metric, scores: Side, given: Given, ci: float
+) -> pl.DataFrame:
+    """Test a mean over classes by gold label, if the rest of a slice lacks one of its classes.
+
+    Then the rest has the mean of other classes. `scores` are of slices, then of their rests.
+    """
+    slices = np.arange(compared.height)
+    own, rests = scores.gather(slices), scores.gather(slices + compared.height)
+    is_lost = np.isnan(rests.low) & ~np.isnan(own.low)
+    p_value = _to_expected(metric, own, given, floats(compared["n"]), ci).p_value
+    of_lost = pl.Series(np.where(is_lost, p_value, math.nan), nan_to_null=True)
+    return compared.with_columns(p_value=pl.coalesce("p_value", pl.lit(of_lost)))
 
 
 def _with_rests(

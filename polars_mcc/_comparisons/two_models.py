@@ -80,7 +80,7 @@ def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both
     if log.nulls == "drop":  # A row without a label of one model is scored for neither.
         has_both = pl.all_horizontal(pl.col("baseline", "pred").is_not_null())
         counts = counts.with_columns(pl.when(has_both).then(pl.col("baseline", "pred")))
-    counts = counts.sort("gold", "baseline", "pred")
+    counts = counts.sort("gold", "baseline", "pred", "n")
     both = pl.concat(
         counts.with_columns(pl.lit(pred == "pred").alias(_IS_B), pred=pred)
         for pred in ("baseline", "pred")

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._comparisons.difference_interval import Side, difference, difference_by_cluster
-from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, with_limit_columns
 from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
 from polars_mcc._metrics.slice_sums import Floats, added_up
@@ -56,9 +56,8 @@ def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metri
     number = np.zeros(estimated.scores.height, np.int64)
     if log.slice:
         numbers = slices.select(*log.slice, number=pl.int_range(pl.len()))
-        of_periods = estimated.scores.select(log.slice).join(
-            numbers, on=log.slice, how="left", nulls_equal=True, maintain_order="left"
-        )
+        of_slices = estimated.scores.select(log.slice)
+        of_periods = joined(of_slices, numbers, log.slice, maintain_order="left")
         number = of_periods["number"].to_numpy()
     cells, is_after = estimated.cells, (estimated.scores["period"] == "after").to_numpy()
     of_period = cells.pairs.slices[cells.pair]

@@ -87,8 +87,12 @@ def cut(
     if sides.is_per_class and sides.of_row is None:
         pair_splits += [CLASS, *([GOLD_CLASS] if sides.by_gold_class else [])]
     models = tuple(name for name in sides.columns[PRED].dtypes if name != sides.baseline)
+    floats = [KEY + name for name, dtype in dtypes.items() if dtype.is_float()]
+    # Rows with -0.0 are in the slice 0.0.
+    zeros = [pl.when(pl.col(key) == 0).then(0.0).otherwise(key).alias(key) for key in floats]
+    rows = sides.selected(frame, [*keys_of_rows, *splits, *weights])
     return SlicedLog(
-        frame=sides.selected(frame, [*keys_of_rows, *splits, *weights]),
+        frame=rows.with_columns(zeros),
         is_portable=roles.portable,
         keys=(*dtypes,),
         key_dtypes=dtypes,

@@ -15,7 +15,7 @@ from polars_mcc._counts.count_rows import count_pairs_of_sets, weight_total
 from polars_mcc._counts.count_windows import count_pairs_of_windows
 from polars_mcc._counts.labels_seen import watched
 from polars_mcc._counts.multilabel_counts import in_order
-from polars_mcc._counts.parquet_files import FAILURES, Scan, need, scan_of
+from polars_mcc._counts.parquet_files import Scan, Unsuited, need, scan_of
 from polars_mcc._counts.sliced_log import KEY, MODEL, PRED, SET, SlicedLog
 from polars_mcc._frame.labels import is_text
 
@@ -70,7 +70,7 @@ class Reading:
     advance: Callable[[int], None]
     """Called with the number of rows that were read."""
     is_coded: bool = False
-    """Whether codes are used, and did not have to be given up."""
+    """Whether codes are used."""
 
 
 READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
@@ -100,10 +100,7 @@ def by_codes(
     def answer() -> pl.DataFrame:
         try:
             counts = count(scan)
-        except FAILURES:
-            if reading is not None:  # `progress_bar` asks again, for the plain plan.
-                reading.is_coded = False
-                raise
+        except Unsuited:
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 

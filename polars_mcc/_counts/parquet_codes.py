@@ -228,8 +228,6 @@ def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, 
 
 def in_threads(work: Callable[[RowGroup], T], scan: Scan) -> Iterator[T]:
     """Do some work for each row group of a scan, in order. The first error stops it."""
-    import pyarrow as pa  # noqa: PLC0415 - only if files are read
-
     threads = pl.thread_pool_size()
     pool, waiting = ThreadPoolExecutor(threads), deque[Future[T]]()
     try:
@@ -238,7 +236,5 @@ def in_threads(work: Callable[[RowGroup], T], scan: Scan) -> Iterator[T]:
             if len(waiting) > 2 * threads:
                 yield waiting.popleft().result()
         yield from (job.result() for job in waiting)
-    except pa.ArrowException as error:
-        raise Unsuited(str(error)) from error
     finally:
         pool.shutdown(cancel_futures=True)

@@ -10,6 +10,7 @@ with a filter, or of another kind, goes the plain way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -42,8 +43,19 @@ class Unsuited(Exception):  # noqa: N818 - no error: the plain way counts the lo
     """The files are not as this module reads them."""
 
 
-FAILURES = (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError)
-"""What reading by codes may raise. If the plain plan fails too, its error is one of Polars."""
+@contextmanager
+def _read(path: str) -> Iterator[None]:
+    """Turn whatever goes wrong in reading a file into one error that names it."""
+    try:
+        yield
+    except FileNotFoundError:  # It names the file.
+        raise
+    except (Unsuited, KeyError, NotImplementedError, MemoryError) as error:
+        raise Unsuited(path) from error  # A column lacks, or PyArrow reads less than Polars.
+    except Exception as error:
+        first = str(error).partition("\n")[0]
+        msg = f"'{path}' cannot be read as Parquet ({first}); leave it out, or write it again"
+        raise pl.exceptions.ComputeError(msg) from error
 
 
 class ColumnChunk(NamedTuple):
@@ -90,11 +102,8 @@ class Scan:
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
         first: Mapping[str, pa.Field] | None = None
         for place, path in enumerate(self.paths):
-            try:
-                with pq.ParquetFile(path, **options) as file:
-                    schema, footer = file.schema_arrow, file.metadata
-            except KeyError as error:  # The file has no such column.
-                raise Unsuited(path) from error
+            with _read(path), pq.ParquetFile(path, **options) as file:
+                schema, footer = file.schema_arrow, file.metadata
             self._check(schema)
             # As the file was written: `read_dictionary` makes all text alike.
             fields = {field.name: field for field in footer.schema.to_arrow_schema()}
@@ -167,9 +176,9 @@ class RowGroup(NamedTuple):
         import numpy as np  # noqa: PLC0415 - only if files are read
 
         scan = self.scan
-        with self.opened() as file:
+        with _read(scan.paths[self.place]), self.opened() as file:
             table = file.read_row_group(self.group, columns=[*scan.in_files], use_threads=False)
-        in_file = {column: _decoded(table.column(column)) for column in scan.in_files}
+            in_file = {column: _decoded(table.column(column)) for column in scan.in_files}
         columns = {name: in_file[own] for name, own in scan.columns.items() if own in in_file}
         for folder in scan.folders.slice(self.place, 1):
             as_text = is_text(folder.dtype)
@@ -191,8 +200,13 @@ def _decoded(column: pa.ChunkedArray) -> ColumnChunk:
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     kind = str(array.type)
     if kind.startswith("dictionary"):
-        need(len(array.dictionary) * _SHARE <= max(len(array), 2**12))
         codes, values = pl.Series(array.indices), array.dictionary
+        need(len(values) * _SHARE <= max(len(array), 2**12))
+        values.validate(full=True)
+        largest: Any = codes.reinterpret(signed=False).max()
+        if largest is not None and largest >= len(values):
+            msg = f"the code {largest} of {len(values)} texts"
+            raise IndexError(msg)
     else:
         numbers = pl.Series(array).to_physical()
         least, largest = numbers.min(), numbers.max()

@@ -63,7 +63,8 @@ def with_pseudo_rows(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     n, squares, own = pl.col("n"), pl.col("squares"), pl.col(_OWN)
     of_stratum = pairs.with_columns(
         pl.col(LABELLED).sum().over(stratum).cast(pl.Float64).alias(_OWN),
-        (squares.sum() / n.sum()).over(stratum).fill_nan(1.0).alias(_RATIO),
+        # All labelled pairs of a stratum have one ratio, and a maximum has no order.
+        (squares / n).max().over(stratum).fill_nan(1.0).alias(_RATIO),
     )
     has_gap = (pl.col("baseline") != pl.col("pred")) & (pl.col(_RATIO) > 1)
     kept = pl.when(has_gap).then(own / (own + 2)).otherwise(1.0)

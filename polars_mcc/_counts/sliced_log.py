@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.slice_names import slice_name
+from polars_mcc._base.slice_names import SET_COLUMN, slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.exact_sums import Numbers
 from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
@@ -23,7 +23,7 @@ from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
 if TYPE_CHECKING:
     from typing import Self
 
-SET = "keys"  # names the set of keys of a slice, if there are several sets
+SET = SET_COLUMN
 COMPLETE = "complete"  # whether the log covers the whole window
 SAID = "slice"  # names a slice in words, such as `age ≤ 25 and country = DE`
 N_WAITING = "n_waiting"  # counts the rows that wait for their gold label
@@ -43,6 +43,27 @@ EPSILON = 2.0**-52
 """The machine epsilon of Float64."""
 LABELLED, STRATUM = "of:labels", "of:stratum"
 """The extra columns of pairs in which labelled rows stand for others: see `reweighted`."""
+
+
+Rows = TypeVar("Rows", pl.LazyFrame, pl.DataFrame)
+_EVERY = "of:every"  # a constant column
+
+
+def joined(
+    rows: Rows,
+    others: Rows,
+    on: Sequence[str | pl.Expr],
+    how: Any = "left",  # noqa: ANN401 - as Polars has it
+    **options: Any,  # noqa: ANN401
+) -> Rows:
+    """Join rows by keys. Without keys, each row is joined with all others.
+
+    The in-memory engine (2.1) merges rows that are sorted by a single key, and then NaN does not
+    equal NaN. So there is one more key, a constant.
+    """
+    rows, others = (side.with_columns(pl.lit(0).alias(_EVERY)) for side in (rows, others))
+    both = rows.join(others, on=[*on, _EVERY], how=how, nulls_equal=True, **options)
+    return both.drop(_EVERY)
 
 
 def unscored_columns(*, waiting: bool) -> tuple[str, ...]:
@@ -206,7 +227,7 @@ class Grouping:
 
     def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
         """Join `slices`, a row per slice, to the rows of each slice."""
-        return frame.join(slices, on=self.slice or pl.lit(0), how="left", nulls_equal=True)
+        return joined(frame, slices, self.slice)
 
     def per_model(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Repeat the rows of a frame for each model, if there are several."""
@@ -234,7 +255,7 @@ class Grouping:
             index = () if self.windows is None else self.windows.index.names
             keys = [key for key in self.keys if key not in index]
             in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
-            said = [slice_name(in_text, pl.col(SET)).alias(SAID)]
+            said = [slice_name(in_text, self.sets).alias(SAID)]
             hidden = {KEY + key for key in keys}
             shown = {column: name for column, name in shown.items() if column not in hidden}
         return slices.with_columns(texts).select(

@@ -172,7 +172,7 @@ def missing_unevenly(sides: LogLabels, seen: Seen) -> Iterator[str]:
     roles = sides.described.roles
     if seen.labelled and roles.nulls == "drop" and roles.is_frequency:
         yield from none_labelled(seen.labelled[0], roles)
-        yield from labelled_unevenly(seen.labelled[0], roles.gold.name, sides.as_pred)
+        yield from labelled_unevenly(seen.labelled[0], sides.described, sides.as_pred)
 
 
 def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:

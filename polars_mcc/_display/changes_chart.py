@@ -5,6 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_at_least
+from polars_mcc._base.values_as_text_or_markdown import as_text
+from polars_mcc._counts.sliced_log import joined
 from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import Charts, alt
 from polars_mcc._display.table_and_to_numpy import (
@@ -78,8 +80,9 @@ def changes(
     date = since.dt.to_string("%Y-%m-%d %H:%M").str.strip_suffix(" 00:00")
     verdict = pl.format("since {}: {}", date, pl.col("verdict").cast(pl.String))
     line = pl.concat_str(*words, verdict, separator=", ")
-    # Names of keys may be patterns.
-    same = [as_expr(name).alias(f"key {place}") for place, name in enumerate(keys)]
+    # Names of keys may be patterns, and altair lacks some dtypes.
+    texts = [as_text(as_expr(name), result.schema[name]) for name in keys]
+    same = [text.alias(f"key {place}") for place, text in enumerate(texts)]
     columns = {name: as_expr(column) for name, column in of_sides.items()}
     found = result.select(*same, since=since, line=style.legible(line), **columns)
     found = found.drop_nulls("since").head(top).with_row_index("row")
@@ -95,7 +98,7 @@ def changes(
         at=_on_clock(pl.lit(at), at.dtype),
     )
     on = [f"key {place}" for place, _ in enumerate(keys)]
-    both = found.join(cells, on=on, nulls_equal=True) if on else found.join(cells, how="cross")
+    both = joined(found, cells, on, how="inner")
     rows = both.drop_nulls("at").sort("row", "at")
     return _drawn(rows, metric, times[0].name)
 

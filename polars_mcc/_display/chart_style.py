@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.missing_package import missing
+from polars_mcc._base.slice_names import clause, value_in_words
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._display.table_and_to_numpy import (
@@ -78,17 +79,17 @@ def rows_to_draw(
     columns |= {name: name for name in ("model", "n") if name in result.columns}
     columns |= {} if at is None else {"at": at}
     check_drawable(result, source, *columns.values())
-    keys = [name for name in key_columns(result) if name not in {"model", at}]
+    keys = [name for name in key_columns(result, source) if name not in {"model", at}]
     windows = [name for name in window_keys(result) if name != at]
     text = slices_in_words(result, keys)
     if len(keys) == 1:  # Its name is said elsewhere.
-        text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
+        text = value_in_words(as_text(as_expr(keys[0]), result.schema[keys[0]]))
     if _has_sets(keys):
         for key in windows:  # The time of a window is a key of every set.
-            text += pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
+            text += pl.lit(" and ") + clause(key, as_text(as_expr(key), result.schema[key]))
     rows = result.select(
         text.alias("slice"),
-        is_total(result).alias("is_total"),
+        is_total(result, source).alias("is_total"),
         **{name: as_expr(column) for name, column in columns.items()},
         is_undefined=where_undefined(result, score) if marked else pl.lit(value=False),
         zero=pl.when(where_collapsed(result, score) if marked else False).then(as_expr(score)),
@@ -96,21 +97,26 @@ def rows_to_draw(
     names = ["slice", "model"] if "model" in columns else ["slice"]
     rows = rows.with_columns(line=pl.concat_str(names if keys else names[-1], separator=", "))
     rows = rows.with_columns(legible(pl.col("line", *names)))
-    rows = rows if at is None else rows.drop_nulls("at")
+    numbers = ["score", *ends]  # The best threshold of a curve may be infinite.
+    has_other_at = at is None or rows.schema["at"].is_temporal() or source == "curve()"
+    numbers += [] if has_other_at else ["at"]
     has_score, is_collapsed = ~pl.col("is_undefined"), pl.col("zero").is_not_null()
     rows = rows.with_columns(
         pl.when(has_score).then(column).alias(column) for column in ("score", *ends)
     ).with_columns(is_undefined=pl.col("is_undefined") & ~is_collapsed)
-    return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null() | is_collapsed)
+    rows = rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null() | is_collapsed)
+    # An axis has no place for an infinite value.
+    drawn = rows.with_columns(pl.when(pl.col(numbers).is_finite()).then(pl.col(numbers)))
+    return drawn if at is None else drawn.drop_nulls("at")
 
 
 def _has_sets(keys: Sequence[str]) -> bool:
     return SET in keys[:2] and len(keys) > 1
 
 
-def is_total(result: pl.DataFrame) -> pl.Expr:
+def is_total(result: pl.DataFrame, source: str) -> pl.Expr:
     """Whether a row is the total of sets of keys. A window of all rows is a slice."""
-    has_total = _has_sets(key_columns(result)) and not window_keys(result)
+    has_total = _has_sets(key_columns(result, source)) and not window_keys(result)
     return pl.col(SET) == TOTAL if has_total else pl.lit(value=False)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from polars_mcc._base.errors_on_collect import in_own_words
 from polars_mcc._base.missing_package import missing
 from polars_mcc._base.unstable_polars import batches_of, is_scan_alone, source_of
 from polars_mcc._counts.pair_counts import READING, Reading
@@ -36,8 +37,8 @@ def progress(log: Frame, query: LogQuery) -> pl.DataFrame:
     """Collect a query with a progress bar: rows read, rate, time; in a terminal or a notebook.
 
     Args:
-        log: The log that `query` reads. The bar shows the time left if the number of rows is known
-            at once: for a DataFrame, and for an unfiltered scan of Parquet or IPC files.
+        log: The log that `query` reads. The bar shows the number of all rows if it is known at
+            once: for a DataFrame, and for an unfiltered scan of Parquet or IPC files.
         query: A function that takes a LazyFrame and returns a frame. It may call a verb, or run
             any other query.
 
@@ -61,7 +62,7 @@ def progress(log: Frame, query: LogQuery) -> pl.DataFrame:
         True
     """
     rows = polars_frame(log, "a progress bar counts the rows of").lazy()
-    with contextlib.closing(ProgressBar([_rows_at_once(rows)])) as bar:
+    with in_own_words(), contextlib.closing(ProgressBar([_rows_at_once(rows)])) as bar:
         return collect(rows, query, bar)
 
 
@@ -76,11 +77,7 @@ def collect_lazy(
     finally:
         READING.reset(token)
     if reading.is_coded:
-        try:
-            return answer.lazy().collect()  # type: ignore[no-any-return]
-        except Exception:
-            if reading.is_coded:
-                raise
+        return answer.lazy().collect()  # type: ignore[no-any-return]
     return collect(log, query, bar)
 
 
@@ -124,7 +121,8 @@ class ProgressBar:
     """A progress bar of rows and files read.
 
     The number of files follows from the number of rows, if files are read in order. If the rows
-    of a file are unknown, the bar shows neither files nor the time left.
+    of a file are unknown, the bar does not show files. It shows no time left: a query goes on after
+    the last row is read.
     """
 
     def __init__(
@@ -151,7 +149,7 @@ class ProgressBar:
             bars.TextColumn("{task.description}"),
             bars.BarColumn(bar_width=20),
             bars.TextColumn("{task.fields[read]}"),
-            *((bars.TimeRemainingColumn(), "left") if self._ends else (bars.TimeElapsedColumn(),)),
+            bars.TimeElapsedColumn(),
             console=console,
             refresh_per_second=4,
             transient=True,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from polars_mcc._base.missing_package import missing
-from polars_mcc._base.slice_names import slice_name
+from polars_mcc._base.slice_names import slice_name, value_in_words
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SAID, SET
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import check_collected
 from polars_mcc._frame.labels import label_names
+from polars_mcc._keys.any_key import TOTAL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
     from great_tables import GT
 
 _PICTURE_WIDTH, _PICTURE_HEIGHT = 160, 16  # size of the picture of an interval, in pixels
-_FIRST_ADDED = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
+_FIRST_ADDED = {
+    "n": [],
+    "n_before": [],
+    "label": ["support"],
+    "threshold": ["n", "tp", "fp", "fn", "tn"],
+}
 _FIRST_ADDED |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
 _FIRST_ADDED |= {"since": ["n_before"]}
 """The first column that a verb adds after the keys, and the columns that must follow it.
 
 Confusion matrices begin with `gold`, see `_is_added`."""
+_FIRST_OF = {"by()": "n", "curve()": "threshold", "calibration()": "bin"}
 _CELL_COLUMNS = {"pred", "n", "share", "contribution", "loss", "n_null", N_WAITING}
 COLOUR, GREY = "#0072B2", "#767676"
 """Colours of marks, and of lines and text: legible on light and dark pages."""
@@ -135,10 +142,17 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
     return array.reshape(-1, cells.width, cells.width) if before else array
 
 
-def key_columns(answer: pl.DataFrame) -> list[str]:
-    """The columns of a result that are keys: all before the first column that the verb adds."""
-    names = answer.columns
-    added = (at for at, _ in enumerate(names) if _is_added(answer, at))
+def key_columns(answer: pl.DataFrame, verb: str = "") -> list[str]:
+    """The columns of a result that are keys: all before the first column that the verb adds.
+
+    Without the verb, the columns that follow tell whether a name is that of a key.
+    """
+    names, first = answer.columns, _FIRST_OF.get(verb)
+    added = (
+        at
+        for at, name in enumerate(names)
+        if name == first or (not first and _is_added(answer, at))
+    )
     hidden = {COMPLETE} if window_keys(answer) else set()
     return [name for name in names[: next(added, None)] if name not in hidden]
 
@@ -175,16 +189,40 @@ def slices_in_words(answer: pl.DataFrame, keys: Sequence[str]) -> pl.Expr:
     if [*keys[:2]] == [SAID, SET]:  # of the long form, or of `worst`
         return pl.col(SAID)
     texts = {key: as_text(as_expr(key), answer.schema[key]) for key in keys if key != SET}
-    return slice_name(texts, pl.col(SET) if SET in keys else None)
+    return slice_name(texts, _sets_of(answer, [*texts]) if SET in keys else None)
 
 
-def _cell_text(name: str, value: object, *, is_key: bool) -> str:
-    """A value as text: rounded. A key has no thousands separators, as it may be a year."""
+def _sets_of(answer: pl.DataFrame, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The keys of each set of an answer, by its name.
+
+    A name with a comma may be that of several sets. A key that is not in a set is null there.
+    """
+    sets = {}
+    for name in answer[SET].unique():
+        rows = answer.filter(pl.col(SET) == name)
+        values = {key for key in keys if rows[key].null_count() < rows.height}
+        found = sorted(_joined_to(name, keys), key=lambda own: -len(values.intersection(own)))
+        sets[name] = found[0] if found else ()
+    return sets
+
+
+def _joined_to(text: str, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The names that are joined to a text: one list of them, or several if they have commas."""
+    if text == TOTAL:
+        yield ()
+    for name in names:
+        if text == name:
+            yield (name,)
+        elif text.startswith(f"{name}, "):
+            rest = text.removeprefix(f"{name}, ")
+            yield from ((name, *more) for more in _joined_to(rest, names) if more)
+
+
+def _cell_text(name: str, value: object) -> str:
+    """A value as text: rounded."""
     if value is None:
-        return "null" if is_key else "–"
-    if is_key or isinstance(value, (bool, str)):
-        return str(value)
-    if isinstance(value, int):
+        return "–"
+    if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):
         if name.startswith("p_"):
@@ -194,10 +232,14 @@ def _cell_text(name: str, value: object, *, is_key: bool) -> str:
 
 
 def cell_texts(answer: pl.DataFrame) -> dict[str, list[str]]:
-    """The cells of a result as text, by column."""
+    """The cells of a result as text, by column. Keys are as in the names of slices."""
     keys = key_columns(answer)
+    of_keys = with_texts(answer.select(map(as_expr, keys)), keys)
+    of_keys = of_keys.select(value_in_words(as_expr(name)).alias(name) for name in keys)
     return {
-        name: [_cell_text(name, value, is_key=name in keys) for value in answer[name].to_list()]
+        name: of_keys[name].to_list()
+        if name in keys
+        else [_cell_text(name, value) for value in answer[name].to_list()]
         for name in answer.columns
     }
 

@@ -15,18 +15,21 @@ _VALUE_OF_0_0 = {
     **dict.fromkeys(("fdr", "for", "fpr_macro", "fpr_micro", "fpr_weighted", "lr_neg"), 1.0),
 }
 """What stands for 0/0 by default, if it is not 0."""
-COLLAPSED, UNSCORED = "×", "○"
-"""The marks of a chart: at the score of a collapsed slice, and apart from all scores."""
+COLLAPSED, UNSCORED, INFINITE = "×", "○", "∞"
+"""The marks of a chart: at the score of a collapsed slice, and apart from all scores; and of a
+score that no axis has."""
 
 
-def where_undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
+def where_undefined(result: pl.DataFrame, metric: str, counts_as: float | None = None) -> pl.Expr:
     """Whether a scored row has no score: it is null, NaN, or the value that stands for 0/0.
 
     That value has no interval, except in the rows of `where_collapsed`. Without intervals, it looks
     like a score: then every 0 of MCC and its kin counts as 0/0, and no 0 of a rate.
+
+    `counts_as` is the value that stands for 0/0; None: the default of the metric.
     """
     score, built_in = as_expr(metric).cast(pl.Float64), _built_in(metric)
-    at_0 = score == _VALUE_OF_0_0.get(metric, 0.0)
+    at_0 = score == (_VALUE_OF_0_0.get(metric, 0.0) if counts_as is None else counts_as)
     if (
         built_in is None
         or not built_in.undefined
@@ -77,9 +80,11 @@ def undefined_in_words(result: pl.DataFrame, metric: str, what: str) -> Iterator
         why = "the class is never predicted" if is_rate else "one class is predicted"
         collapse = f"{metric} is {at_0}, as {why},"
     has_no_score = where_undefined(result, metric) & ~is_collapsed
+    is_infinite = as_expr(metric).cast(pl.Float64).is_infinite()
     for mark, is_marked, how in (
         (COLLAPSED, is_collapsed, collapse),
         (UNSCORED, has_no_score, f"{metric} is 0/0 (one class only)"),
+        (INFINITE, is_infinite, f"{metric} is infinite, and not drawn,"),
     ):
         if n := result.filter(is_marked).height:
             yield mark, f"{how} in {n:,} of {result.height:,} {what}"

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._base.message_parts import Words, as_sql, few, quoted, said
+from polars_mcc._base.message_parts import Words, as_sql, as_time, few, quoted, said
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 
 IntoColumn: TypeAlias = str | pl.Expr  # a column name or any Polars expression
@@ -153,10 +153,14 @@ def check_time(name: str, dtype: pl.DataType) -> None:
 
 def made_a_time(name: str, dtype: pl.DataType) -> str:
     """How to make a column a time."""
+    if dtype.is_numeric():
+        code = "{} if it counts seconds (1.8e9), {} if milliseconds (1.8e12), {} if microseconds"
+        made = [f"({as_sql(name)}{factor})::TIMESTAMP" for factor in (" * 1000000", " * 1000", "")]
+        python = code.format(f"pl.from_epoch({name!r}, 's')", "'ms'", "'us'")
+        return said("make it a time: ", Words(python, code.format(*made)))
     if dtype != pl.String:
         return "cast it first"
-    parsed = Words(f"pl.col({name!r}).str.to_datetime()", f"{as_sql(name)}::TIMESTAMP")
-    return said("parse it first, as in ", parsed)
+    return said("parse it first, as in ", as_time(name))
 
 
 def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:

@@ -81,7 +81,7 @@ class Engine:
         if labels.is_word:
             calls = {"pyarrow": "pc.equal({}, 'True')", "duckdb": r"{} = \'True\'"}
             call = "{} == 'True'"
-        call = calls.get(self.name, call)
+        call = calls.get(self.name, call).replace("True", labels.word)
         added = _ADDED.get(self.name, _BY_NARWHALS).format(f"{labels.name}_label")
         return added.replace("...", call.format(column, dtype))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import TypeAlias, TypeVar
@@ -11,7 +10,8 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, unless
-from polars_mcc._base.message_parts import Words, cast, column, option, said
+from polars_mcc._base.message_parts import Words, cast, column, option, said, sql_text
+from polars_mcc._base.values_as_text_or_markdown import BOOLEANS, read_as
 
 T = TypeVar("T")
 
@@ -62,6 +62,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         other: The dtype to cast it to.
         codes: Each column as code.
         known: The labels of the columns whose labels are known.
+        true: The word for true: the positive label that was named.
         are_lists: Whether the labels are in lists.
         engine: Makes the code of a cast in the words of another engine; None: of Polars.
     """
@@ -85,6 +86,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         self.known: dict[str, list[object]] = {
             name: labels for name, dtype in columns if (labels := known_labels(dtype)) is not None
         }
+        self.true: object = None
         self.are_lists = False
         self.engine: Callable[[LabelsDiffer], str] | None = None
 
@@ -104,6 +106,11 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         return is_text(self.dtype) and self.other == pl.Boolean
 
     @property
+    def word(self) -> str:
+        """The word for true."""
+        return self.true if isinstance(self.true, str) else "True"
+
+    @property
     def words(self) -> Words:
         """The message, with the code that makes the labels of the column like the others."""
         own = self.codes[self.name]
@@ -114,8 +121,10 @@ class LabelsDiffer(pl.exceptions.SchemaError):
             how, code = "cut the score at a threshold", said(own, " >= 0.5")
         if self.is_word:
             how = "compare the text with the word for true"
-            code = said(own, Words(" == 'True'", " = 'True'"))
+            code = said(own, Words(f" == {self.word!r}", f" = {sql_text(self.word)}"))
         advice = said(f"{how}, as in ", self.engine(self) if self.engine else code)
+        if self.is_word and isinstance(self.true, str):
+            advice = said(advice, ", and leave out ", option("positive", self.true))
         if self.is_of_text and not self.is_word:
             same = "; else give both columns the same labels first"
             advice = said("if the text is numbers, ", advice, same)
@@ -219,27 +228,15 @@ def as_label(label: object, dtype: pl.DataType, given: str = "") -> object:
     return value
 
 
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
-
-
 def from_text(text: str, dtype: pl.DataType) -> object:
-    """A value of `dtype` from its text, as a user types it; None if the text is no such value.
-
-    Dates begin with the year: other orders can be read in two ways.
-    """
-    known = _BOOLEANS.get(text.lower())
-    if dtype == pl.Boolean or (dtype.is_integer() and known is not None):
-        return None if known is None else _as_known(known, dtype)
-    typed = pl.Series([text])
-    if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)):
-        if dtype != pl.Time and not re.match(r"\d{4}\D", text):
-            return None
-        try:
-            typed = typed.str.strptime(dtype)
-        except pl.exceptions.PolarsError:
-            return None
-        return typed.item() if typed.dtype == dtype else None
-    value = typed.cast(dtype, strict=False).item()
+    """A value of `dtype` from its text, as a user types it; None if the text is no such value."""
+    known = BOOLEANS.get(text.lower())
+    if dtype.is_integer() and known is not None:
+        return int(known)
+    try:
+        value = pl.select(read_as(pl.lit(text), pl.String(), dtype).cast(dtype)).item()
+    except pl.exceptions.PolarsError:
+        return None
     is_rounded = isinstance(dtype, pl.Decimal) and value is not None and value != Decimal(text)
     return None if is_rounded else value
 

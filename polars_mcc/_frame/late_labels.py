@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -110,7 +111,7 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
     labels = _of_polars(outcomes.lazy(), found)
     if isinstance(source, pl.LazyFrame):
         return labels.beside(source), labels.gold
-    warn_of(_shared_ids(source.select(labels.keys), found.ids))
+    warn_of(shared_ids(source.lazy(), labels))
     return _collected(labels.beside(source.lazy(), in_order=True)), labels.gold
 
 
@@ -157,14 +158,16 @@ class _Found(NamedTuple):
         if latest is not None:
             _check_latest(latest.name, latest.dtype)
         both = zip(ids.dtypes.items(), named.dtypes.dtypes(), strict=True)
-        dtypes = [_dtype_of_id(name, (own, other)) for (name, own), other in both]
+        engine = None if isinstance(source, Frame) else "the engine"
+        dtypes = [_dtype_of_id(name, own, other, engine) for (name, own), other in both]
         return cls(ids, named, dtypes, gold, latest)
 
 
 def _check_latest(name: str, dtype: pl.DataType) -> None:
     """Raise a SchemaError unless the times of labels have an order."""
-    if not (dtype.is_temporal() or dtype.is_integer() or dtype == pl.Null):
-        what = f"latest must be a date, a time or an integer, but '{name}' is {dtype}; "
+    has_order = dtype.is_temporal() or dtype.is_integer() or dtype == pl.Null
+    if not has_order or dtype in {pl.Int128, pl.UInt128}:
+        what = f"latest must be a date, a time or an integer of 64 bits, but '{name}' is {dtype}; "
         raise pl.exceptions.SchemaError(said(what, made_a_time(name, dtype)))
 
 
@@ -182,18 +185,37 @@ def _schema_of(source: Any) -> pl.Schema:  # noqa: ANN401 - as above
     return schema
 
 
-def _dtype_of_id(name: str, dtypes: Iterable[pl.DataType]) -> pl.DataType:
+def _dtype_of_id(
+    name: str, own: pl.DataType, other: pl.DataType, engine: str | None
+) -> pl.DataType:
     """The dtype in which the ids of both frames are compared, or a SchemaError."""
-    of_predictions, of_outcomes = dtypes
-    try:
-        return common_dtype([(name, of_predictions), (name, of_outcomes)])
-    except pl.exceptions.SchemaError:
-        msg = said(
-            f"on '{name}' is {of_predictions} in the predictions and {of_outcomes} in the "
-            "outcomes: cast both, as in ",
-            cast(column(name), "String"),
-        )
-        raise pl.exceptions.SchemaError(msg) from None
+    both = own, other
+    what = f"on '{name}' is {own} in the predictions and {other} in the outcomes: "
+    if any(dtype.is_nested() or dtype.is_object() for dtype in both):
+        msg = f"{what}an id must be a plain value; its parts may be several columns"
+        raise pl.exceptions.SchemaError(msg)
+    if is_float := any(dtype.is_float() for dtype in both):
+        what += "floats that look alike may differ, so an id is an integer or text; "
+    else:
+        with suppress(pl.exceptions.SchemaError):
+            return common_dtype([(name, own), (name, other)])
+    dtype = "Int64" if is_float else _castable(both)
+    code = cast(column(name), dtype) if engine is None else f"{dtype}, by {engine}"
+    raise pl.exceptions.SchemaError(said(what, "cast both, as in ", code))
+
+
+def _castable(dtypes: Sequence[pl.DataType]) -> str:
+    """The dtype to cast ids of two dtypes to, so that equal ones match, as code of Polars."""
+    units = {dtype.time_unit for dtype in dtypes if isinstance(dtype, (pl.Datetime, pl.Duration))}
+    unit = "ns" if "ns" in units else "us"
+    if all(isinstance(dtype, pl.Duration) for dtype in dtypes):
+        return f"Duration('{unit}')"
+    if all(isinstance(dtype, (pl.Date, pl.Datetime)) for dtype in dtypes):
+        has_zone = any(isinstance(dtype, pl.Datetime) and dtype.time_zone for dtype in dtypes)
+        return f"Datetime('{unit}', 'UTC')" if has_zone else f"Datetime('{unit}')"
+    scales = [dtype.scale for dtype in dtypes if isinstance(dtype, pl.Decimal)]
+    is_number = all(dtype.is_decimal() or dtype.is_integer() for dtype in dtypes)
+    return f"Decimal(38, {max(scales)})" if is_number else "String"
 
 
 def _keys_of(ids: NamedColumns, dtypes: Iterable[pl.DataType]) -> list[pl.Expr]:
@@ -230,6 +252,8 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
         is_whole = ~label.list.eval(pl.element().is_null()).list.any()
         label = pl.when(is_whole).then(label.list.unique().list.sort())
     time = pl.lit(0) if latest is None else latest.expr
+    if latest is not None and latest.dtype == pl.UInt64:
+        time = time.cast(pl.Int128) - 2**63
     rows = outcomes.select(*keys, label.alias(_LABEL), time.cast(pl.Int64).alias(_TIME))
     rows = rows.filter(pl.all_horizontal(pl.col(names).is_not_null()))
     label, first, last = map(pl.col, (_LABEL, _FIRST, _LAST))
@@ -245,7 +269,8 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
         )
         ends = at_largest(label, up), at_largest(label, down)
     of_id = {_FIRST: ends[0], _LAST: ends[1]}
-    shown = [] if latest is None else [LABELLED_AT]
+    dtype = pl.Null() if latest is None else latest.dtype
+    shown = [LABELLED_AT] if isinstance(dtype, (pl.Date, pl.Datetime)) else []
     of_id |= dict.fromkeys(shown, pl.col(_TIME).max())
     each = rows.group_by(names).agg(**of_id)
     is_two = first != last
@@ -254,7 +279,6 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
     message = of_two_labels(which, labels, gold.name, None if latest is None else latest.name)
     known = unless(first, Failure(is_two, message)).alias(gold.name)
     of_keys = [*zip(names, found.dtypes, strict=True)]
-    dtype = pl.Int64() if latest is None else latest.dtype
     joined_by = [_as_key(pl.col(name), of_id).alias(name) for name, of_id in of_keys]
     rows = each.select(*joined_by, known, *(pl.col(name).cast(dtype) for name in shown))
     own = zip(_keys_of(found.ids, found.dtypes), of_keys, strict=True)
@@ -289,7 +313,8 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
     check_time(time.name, time.dtype)
     age = as_length("min_age", given.min_age)
     if given.now is None:
-        latest = rows.select(earlier(time.expr.max(), age).alias(_TIME))
+        newest = newest_or_now(time.expr.max(), time.dtype)
+        latest = rows.select(earlier(newest, age).alias(_TIME))
         rows = rows.join(latest, how="cross").filter(time.expr <= pl.col(_TIME)).drop(_TIME)
     else:
         now = pl.lit(_as_time(given.now, time), time.dtype)
@@ -317,24 +342,45 @@ def earlier(time: pl.Expr, age: str | timedelta) -> pl.Expr:
     return time - pl.lit(age) if isinstance(age, timedelta) else time.dt.offset_by(f"-{age}")
 
 
+def is_as_long(age: str | timedelta, other: str | timedelta) -> bool:
+    """Whether a length of time is as long as another, in winter."""
+    end = pl.lit(datetime(2000, 3, 1))  # noqa: DTZ001 - any time
+    return bool(pl.select(earlier(end, age) <= earlier(end, other)).item())
+
+
 def before(microseconds: int, age: str) -> int:
-    """The time so long before another, both in microseconds since 1970."""
-    time = pl.from_epoch(pl.lit(microseconds), "us")
+    """The time so long before the newest one, or now; in microseconds since 1970."""
+    time = newest_or_now(pl.from_epoch(pl.lit(microseconds), "us"), pl.Datetime("us"))
     result: int = pl.select(earlier(time, age).dt.epoch("us")).item()
     return result
+
+
+def newest_or_now(newest: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The time from which ages count: one row of the future must not make all others old."""
+    return pl.min_horizontal(newest, now_of(dtype))
+
+
+def now_of(dtype: pl.DataType) -> pl.Expr:
+    """Now; if a time has no zone, where on earth it is latest."""
+    now, zone = datetime.now(UTC), dtype.time_zone if isinstance(dtype, pl.Datetime) else None
+    latest = (now + timedelta(hours=14)).replace(tzinfo=None)
+    return pl.lit(now if zone else latest).cast(dtype)
 
 
 def _as_time(now: object, time: NamedColumns) -> object:
     """A time in the dtype of a column, and in its zone if it names none; or a ValueError."""
     dtype: Any = time.dtype
-    zone = None if dtype == pl.Date else dtype.time_zone
+    typed, zone = now, None if dtype == pl.Date else dtype.time_zone
+    if isinstance(now, str) and re.search(r":.*(Z|[+-]\d\d:?\d\d)$", now):
+        with suppress(ValueError):  # Else the error below.
+            now = datetime.fromisoformat(now)
     has_zone = isinstance(now, datetime) and now.tzinfo is not None
     plain = dtype if zone is None or has_zone else pl.Datetime(dtype.time_unit)
     known = from_text(now, plain) if isinstance(now, str) else now
     if isinstance(known, date) and not (has_zone and zone is None):
         times = pl.Series([known]).cast(plain)
         return times.item() if plain == dtype else times.dt.replace_time_zone(zone).item()
-    msg = f"now must be a time like those of column '{time.name}' ({time.dtype}), got {now!r}"
+    msg = f"now must be a time like those of column '{time.name}' ({time.dtype}), got {typed!r}"
     raise ValueError(msg)
 
 
@@ -344,10 +390,14 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
         return rows.collect()
 
 
-def _shared_ids(keys: pl.DataFrame, ids: NamedColumns) -> Iterator[str]:
-    """A sentence if several predictions share an id. A prediction has a row of `keys`."""
-    if n := int(keys.drop_nulls().is_duplicated().sum()):
+def shared_ids(predictions: pl.LazyFrame, labels: LabelsOfIds) -> Iterator[str]:
+    """A sentence if several predictions share an id. The predictions are read."""
+    keys = predictions.select(labels.keys).drop_nulls()
+    names = keys.collect_schema().names()
+    of_shared = keys.group_by(names).len().filter(pl.col("len") > 1)
+    if n := of_shared.select(pl.sum("len")).collect(engine="streaming").item():
+        ids = quoted(name.removeprefix(_ID) for name in names)
         yield (
-            f"{n} predictions share their id ({quoted(ids.names)}) with another: each of them is "
-            "scored, by the same label"
+            f"{n} predictions share their id ({ids}) with another: each of them is scored, by the "
+            "same label"
         )

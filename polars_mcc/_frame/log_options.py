@@ -11,10 +11,11 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.message_parts import as_arguments
+from polars_mcc._base.message_parts import as_arguments, quoted
 from polars_mcc._frame.columns import IntoColumn, IntoColumns
 from polars_mcc._frame.frames import Frame, FrameT, OtherFrame
 from polars_mcc._frame.late_labels import with_late_labels
+from polars_mcc._frame.missing_and_likely_columns import role_like
 from polars_mcc._frame.roles import GivenRoles, Roles, roles_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def _with_options_of(
 class Described(Generic[FrameT]):
     """A frame and the roles of its columns: the input of every verb."""
 
-    has_min_age = False
-    """Whether the rows of the frame are of some age, which they keep in another frame."""
+    min_age: str | timedelta | None = None
+    """The age that the rows of the frame have at least, which they keep in another frame."""
 
     def __init__(
         self,
@@ -129,8 +130,9 @@ class Described(Generic[FrameT]):
                 without a label, or without an id, waits: it is not scored. An id that several
                 predictions have is scored for each of them. A label whose id no prediction has is
                 left out.
-            on: The id that predictions and outcomes share: a column or several, of both frames. An
-                id with two different labels is an error, on `collect` if the log is lazy.
+            on: The id that predictions and outcomes share: a column or several, of both frames, and
+                no floats. An id with two different labels is an error, on `collect` if the log is
+                lazy.
             latest: The time of a label, in `outcomes`: a date, a time or an integer. The newest
                 label of an id counts; null is the oldest. A newest label that is null was taken
                 back: its prediction waits. None: all labels of an id must be equal.
@@ -140,8 +142,10 @@ class Described(Generic[FrameT]):
             time: The time of a prediction, Date or Datetime; for `changes` and `min_age`.
             min_age: Score only rows that are at least so old, such as "30d", so that each label had
                 the same time to come. A row without a time is left out. The age counts from `now`,
-                or else from the newest row, for which the log is read once more.
-            now: The time from which `min_age` counts: a date or a time.
+                or else from the newest row, or today if that is earlier; then the log is read once
+                more.
+            now: The time from which `min_age` counts: a date or a time. Labels count whenever they
+                came, also after it: to see a log as it was then, filter `outcomes` too.
 
         Raises:
             polars.exceptions.ColumnNotFoundError: A named column is missing.
@@ -183,7 +187,7 @@ class Described(Generic[FrameT]):
         joined, self._given = with_late_labels(frame, given)
         self.frame: FrameT | OtherFrame = joined
         self.roles = roles_of(joined, self._given)
-        self.has_min_age = min_age is not None
+        self.min_age = min_age
 
     @classmethod
     def by_default(cls, frame: Frame) -> Self:
@@ -201,15 +205,17 @@ class Described(Generic[FrameT]):
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""
         known = GivenRoles._fields
-        for name in columns.keys() - {*known}:
-            msg = f"there is no option {name!r}; the options are {', '.join(known)}"
+        if unknown := [name for name in columns if name not in known]:
+            roles = {role: columns[name] for name in unknown if (role := role_like(name))}
+            meant = f"; did you mean {as_arguments(roles)}?" if roles else "."
+            msg = f"there is no option {quoted(unknown)}{meant} The options are {', '.join(known)}"
             raise TypeError(msg)
         return self.with_frame(self.frame, **columns)
 
     def with_frame(self, frame: FrameT | OtherFrame, **columns: Any) -> Self:  # noqa: ANN401 - as they take
         """Describe another frame in the same way, except for these columns."""
         log = type(self)(frame, **{**self._given._asdict(), **columns})
-        log.has_min_age |= self.has_min_age
+        log.min_age = log.min_age or self.min_age
         return log
 
     def in_kind(self, answer: pl.LazyFrame) -> FrameT:

@@ -49,21 +49,20 @@ class MissingColumn(pl.exceptions.ColumnNotFoundError):
 
 def did_you_mean(name: str, known: Iterable[str], shown: str = "'{}'") -> str:
     """The end of a clause about an unknown name: the nearest known name, or a full stop."""
-    nearest = _nearest(name, known)
-    is_near = nearest and _likeness(name, nearest[0]) >= 0.6
-    return f"; did you mean {shown.format(nearest[0])}?" if is_near else "."
+    first = next(iter(nearest(name, known)), "")
+    return f"; did you mean {shown.format(first)}?" if _likeness(name, first) >= 0.6 else "."
 
 
 def no_column(name: str, schema: pl.Schema, needed: str = "") -> str:
     """Say that a column is missing, and list the nearest names: ten at most."""
     known = [column for column in schema if not column.startswith("polars_mcc:")]
-    nearest = _nearest(name, known)[:10]
-    listed = sorted(known, key=lambda column: column not in nearest)
+    near = nearest(name, known)[:10]
+    listed = sorted(known, key=lambda column: column not in near)
     columns = f"The columns are {few(listed)}." if listed else "There are no columns."
     return f"no column '{name}'{needed}{did_you_mean(name, known)} {columns}"
 
 
-def _nearest(name: str, known: Iterable[str]) -> list[str]:
+def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Known names, the name most like the unknown one first."""
     return sorted(known, key=lambda other: _likeness(name, other), reverse=True)
 
@@ -129,6 +128,11 @@ def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
         if fitting := [name for name in preds if _are_comparable(schema, gold, name)]:
             return {"gold": gold, "pred": _option(fitting)}
     return {"gold": first, "pred": _UNKNOWN if golds else _option(preds)}
+
+
+def role_like(name: str) -> str:
+    """The role that an unknown option is probably meant for: gold, pred or "" for none."""
+    return "gold" if _golds([name]) else "pred" if _preds([name]) else ""
 
 
 def _golds(names: Sequence[str]) -> list[str]:

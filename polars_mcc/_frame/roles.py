@@ -207,7 +207,7 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     if (time := columns.get("time")) is not None:
         check_time(time.name, time.dtype)
     sides = [columns[role] for role in ("gold", "pred") if role in columns]
-    label_dtype = _label_dtype(source, sides)
+    label_dtype = _label_dtype(source, sides, given.positive)
     scores = columns.get("score")
     for name, dtype in (scores.dtypes if scores else {}).items():
         check_score(name, dtype)
@@ -269,12 +269,15 @@ def _check_reweighting(roles: Roles) -> None:
             raise ValueError(msg)
 
 
-def _label_dtype(source: Frame | Engine, sides: Iterable[NamedColumns]) -> pl.DataType:
+def _label_dtype(
+    source: Frame | Engine, sides: Iterable[NamedColumns], positive: object
+) -> pl.DataType:
     """The dtype in which labels are compared, or an error that knows the labels that occur."""
     labelled = [item for side in sides for item in side.dtypes.items()]
     try:
         return dtype_of_labels(labelled)
     except LabelsDiffer as error:
+        error.true = positive
         error.are_lists = any(is_list(dtype) for _, dtype in labelled)
         for name, column in (item for side in sides for item in side.each):
             if isinstance(column, pl.Expr) and not column.meta.is_column():

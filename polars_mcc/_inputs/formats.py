@@ -11,7 +11,7 @@ were deleted from a file, or columns were renamed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -158,39 +158,66 @@ def scan_csv(
     text: Sequence[str] = (),
     null: Sequence[str] = (),
     separator: str | None = None,
+    dtypes: Mapping[str, pl.DataType] | None = None,
 ) -> pl.LazyFrame:
-    """Scan a CSV file with columns that stay text, texts that are null, and a separator.
+    """Scan a CSV file with columns that stay text, texts that are null, a separator, and dtypes.
 
     Without a separator: a tab for `.tsv`, else the one that the first line has most of.
     """
     options = as_dict(storage_options)
+    header = first_line(source, options)
     if separator is None:
         is_tsv = str(source).lower().endswith(_with_compressed(".tsv"))
-        separator = "\t" if is_tsv else _separator(source, options)
-    return pl.scan_csv(
+        separator = "\t" if is_tsv else _separator(header)
+    rows = pl.scan_csv(
         source,
         separator=separator,
-        schema_overrides=dict.fromkeys(text, pl.String()),
+        schema_overrides={**(dtypes or {}), **dict.fromkeys(text, pl.String())},
         null_values=[*null] or None,
-        infer_schema_length=_ROWS_FOR_DTYPES,
+        infer_schema_length=ROWS_FOR_DTYPES,
+        raise_if_empty=False,
         storage_options=options,
     )
+    for name in rows.collect_schema():
+        first = name.removesuffix("_duplicated_0")  # Polars calls the second column so.
+        if first not in {name, ""} and name not in header:
+            msg = f"two columns are called '{first}'"
+            raise pl.exceptions.DuplicateError(msg)
+    return rows
 
 
-_ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
+ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
 
-_scan_ndjson = partial(pl.scan_ndjson, infer_schema_length=_ROWS_FOR_DTYPES)
+
+def _scan_ndjson(source: str | BytesIO, storage_options: Options | None = None) -> pl.LazyFrame:
+    """Scan JSON lines. All rows tell the dtypes if the first do not: it takes as long as to read.
+
+    With a dtype that is Null, Polars reads `["a"]` as `[null]`, and fails at other values.
+    """
+    options = as_dict(storage_options)
+    if _first_lines(source, options).is_empty():
+        return pl.LazyFrame()
+    scan = partial(pl.scan_ndjson, source, storage_options=options)
+    rows = scan(infer_schema_length=ROWS_FOR_DTYPES)
+    is_known = not any("Null" in str(dtype) for dtype in rows.collect_schema().dtypes())
+    return rows if is_known else scan(infer_schema_length=None)
+
 
 SEPARATORS = ",;\t|"  # the likeliest first
 
 
-def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
+def _separator(header: str) -> str:
     """The separator that the first line has most of, outside quotes."""
-    return max(SEPARATORS, key=re.sub('"[^"]*"', "", first_line(source, options)).count)
+    return max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
 
 
 def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> str:
     """The first line of a text, perhaps compressed."""
+    return "".join(text or "" for (text,) in _first_lines(source, options).iter_rows())
+
+
+def _first_lines(source: str | BytesIO, options: dict[str, str] | None) -> pl.DataFrame:
+    """The first line, or nothing; an error if its text cannot be UTF-8."""
     line = pl.scan_csv(  # as one column: Polars also decompresses it
         source,
         has_header=False,
@@ -202,7 +229,11 @@ def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> 
         raise_if_empty=False,
         storage_options=options,
     )
-    return "".join(text or "" for (text,) in line.collect().iter_rows())
+    first = line.collect()
+    if any("\0" in (text or "") for (text,) in first.iter_rows()):
+        msg = "its text has bytes of 0, as UTF-16 has: write it as UTF-8"
+        raise pl.exceptions.ComputeError(msg)
+    return first
 
 
 def _with_compressed(*suffixes: str) -> tuple[str, ...]:
@@ -212,11 +243,12 @@ def _with_compressed(*suffixes: str) -> tuple[str, ...]:
 
 STORE = "store of counts"  # the name of its format
 CSV = "CSV"
+IPC = "IPC"
 NDJSON = "NDJSON"
 PARQUET = LogFormat("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
 FORMATS = (
     PARQUET,
-    LogFormat("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
+    LogFormat(IPC, pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
     LogFormat(NDJSON, _scan_ndjson, _with_compressed(".ndjson", ".jsonl"), b"{"),
     LogFormat(CSV, scan_csv, _with_compressed(".csv", ".tsv")),
     LogFormat(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),

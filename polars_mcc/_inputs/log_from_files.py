@@ -8,28 +8,39 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.message_parts import Words, in_shell, of_error, option, said
+from polars_mcc._base.errors_on_collect import Failure, reason, unless
+from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, quoted, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
-from polars_mcc._frame.late_labels import LabelsOfIds, labels_of_ids, with_late_labels
+from polars_mcc._frame.late_labels import LabelsOfIds, labels_of_ids, shared_ids, with_late_labels
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.sql_columns import TypedColumns, check_condition, columns_in, filtered
+from polars_mcc._inputs.sql_columns import (
+    TypedColumns,
+    check_condition,
+    check_row_by_row,
+    columns_in,
+    filtered,
+)
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
+_OF_LABELS = "the outcomes have", "latest must be"
+"""How messages about the columns of the labels begin."""
 _COLUMN_OPTIONS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
 
 
@@ -80,8 +91,9 @@ class LogOptions:
             it is not scored, and is counted in `n_waiting`. An id that several predictions have is
             scored for each of them. A label whose id no prediction has is left out. Repeat
             --outcomes for several.
-        on: The id that predictions and outcomes share: a column of both, or SQL. An id with two
-            different labels is an error. Repeat --on for several columns.
+        on: The id that predictions and outcomes share: a column of both, or SQL. A column of a CSV
+            file is text, as it stands; beside another dtype it must be spelled as that dtype is. An
+            id with two different labels is an error. Repeat --on for several columns.
         latest: The time of a label, in the outcomes: a date, a time or an integer. The newest label
             of an id counts; null is the oldest. A newest label that is null was taken back: its
             prediction waits. Without it: all labels of an id must be equal.
@@ -91,8 +103,9 @@ class LogOptions:
         time: The time of a prediction, Date or Datetime; for `changes` and --min-age.
         min_age: Score only rows that are at least so old, such as 30d, so that each label had the
             same time to come. A row without a time is left out. The age counts from --now, or else
-            from the newest row, for which the log is read once more.
-        now: The time from which --min-age counts, such as 2026-03-31.
+            from the newest row, or today if that is earlier; then the log is read once more.
+        now: The time from which --min-age counts, such as 2026-03-31. Labels count whenever they
+            came, also after it.
         filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
         text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
             values; of the log or the outcomes. Repeat --text for several.
@@ -141,17 +154,59 @@ class TypedLog:
     """The labels that come later, if they are in memory already."""
 
     def __post_init__(self) -> None:
-        """Read the files as the options say."""
-        text, null = self.options.text or (), self.options.null or ()
-        logs = self.inputs.read_as(text, null, self.options.separator)
-        object.__setattr__(self, "inputs", logs)
+        """Read the files as the options say. An id in a CSV file is text, as it stands."""
+        options = self.options
+        ids = options.on or () if self.is_csv else ()
+        of_csv = (*(options.text or ()), *ids), options.null or (), options.separator
+        if self.is_csv or not any(of_csv) or self.of_labels is None or not self.of_labels.is_csv:
+            object.__setattr__(self, "inputs", self.inputs.read_as(*of_csv))
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether the files are CSV."""
+        return self.inputs.format.name == CSV
+
+    @property
+    def _scanned(self) -> pl.LazyFrame:
+        if self.source is not None:
+            return self.source
+        rows = read_files.scan_logs(self.inputs)
+        if not rows.collect_schema():
+            msg = f"'{self.inputs.files[0]}' has no columns: it is empty"
+            raise pl.exceptions.NoDataError(msg)
+        return rows
 
     @cached_property
-    def _filtered(self) -> pl.LazyFrame:
+    def of_labels(self) -> TypedLog | None:
+        """The files of the labels that come later, as a log of their own."""
+        options = self.options
+        if options.outcomes is None:
+            return None
+        no_labels_yet = all(Path(path).is_dir() for path in options.outcomes)
+        source = None
+        with self._naming_labels():
+            logs = read_files.find_logs(options.outcomes, may_be_gone=no_labels_yet)
+            rows = read_files.scan_logs(logs)
+            schema = rows.collect_schema()
+            with read_files.named_if_corrupt(logs, [*schema]):
+                is_empty = rows.head(1).collect().is_empty()
+            if is_empty:  # Their dtypes are not known: any would fit.
+                own = self._scanned.collect_schema()
+                ids = {name: own[name] for name in options.on or () if name in own}
+                times = {options.latest: pl.Int64()} if options.latest else {}
+                source = pl.LazyFrame(schema={options.gold: pl.Null(), **schema, **ids, **times})
+        text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
+        of_csv: Any = {"text": text, "null": options.null, "separator": options.separator}
+        of_csv = of_csv if logs.format.name == CSV else {}
+        own_options = LogOptions(gold=options.gold, pred=[options.gold], **of_csv)
+        return TypedLog(logs, own_options, source=source)
+
+    @cached_property
+    def of_files(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
-        rows = read_files.scan_logs(self.inputs) if self.source is None else self.source
+        rows = self._scanned
         for name in self.options.text or ():
-            is_of_labels = self._outcomes is not None and name in self._outcomes.schema
+            is_of_labels = self.of_labels and name in self.of_labels.of_files.collect_schema()
             if name not in (schema := rows.collect_schema()) and not is_of_labels:
                 raise missing_column(name, schema, "--text")
         if (condition := self.options.filter) is not None:
@@ -161,30 +216,80 @@ class TypedLog:
     @cached_property
     def _outcomes(self) -> TypedColumns | None:
         """The labels that come later, with the columns of them that are typed."""
-        options = self.options
-        if options.outcomes is None:
+        if (labels := self.of_labels) is None:
             return None
-        logs = read_files.find_logs(options.outcomes)
-        if logs.format.name == CSV:
-            schema = read_files.scan_logs(logs).collect_schema()
-            text = [name for name in options.text or () if name in schema]
-            logs = logs.read_as(text, options.null or (), options.separator)
+        options, beside = self.options, self.of_files.collect_schema()
         named = {"gold": options.gold, "latest": options.latest, "on": options.on}
-        typed = TypedColumns(read_files.scan_logs(logs), (), named)
-        read_files.check_same_dtypes(logs, typed.read)
+        with self._naming_labels():
+            typed = TypedColumns(labels.with_ids(options.on or (), beside), (), named)
+            read_files.check_same_dtypes(labels.inputs, typed.read)
         return typed
+
+    def names_labels(self, error: BaseException) -> bool:
+        """Whether the message of an error begins with the files of the labels."""
+        return any(reason(error).startswith(f"'{path}") for path in self.options.outcomes or ())
+
+    @contextmanager
+    def _naming_labels(self, *beginnings: str) -> Iterator[None]:
+        """Name the files of the labels in their errors: all errors, or those that so begin."""
+        try:
+            yield
+        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+            what = in_shell(reason(error))
+            if not what.startswith(beginnings or "") or self.names_labels(error):
+                raise
+            known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
+            msg = f"{quoted(self.options.outcomes or ())}: {what}"
+            raise known[0](msg) from None
+
+    def with_ids(self, names: Sequence[str], beside: pl.Schema) -> pl.LazyFrame:
+        """The rows of the files. Ids of CSV, which are text, have the dtypes that are beside them.
+
+        A text that is spelled otherwise in this dtype, as 007 in numbers, is an error.
+        """
+        rows, ids = self.of_files, list[pl.Expr]()
+        known = rows.collect_schema()
+        for name in names if self.is_csv else ():
+            dtype: Any = beside.get(name, pl.String())
+            is_time, text = isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)), as_expr(name)
+            is_number = dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean
+            if known.get(name) != pl.String or not (is_time or is_number):
+                continue  # Ids of other dtypes are refused later.
+            value = (text.str.strptime if is_time else text.cast)(dtype, strict=False)
+            spelled = value.cast(pl.String) if dtype != pl.Datetime else text
+            is_other = text.is_not_null() & (value.is_null() | (spelled != text))
+            numbers = f"; for numbers, use --on '{as_sql(name)}::BIGINT'" * dtype.is_integer()
+            why = f"', but no {dtype} is spelled so, which it is in the other files{numbers}"
+            shown, file = pl.when(is_other).then(text), self.inputs.typed[0]
+            failure = Failure(is_other, (f"'{file}': '{name}' is '", shown, why))
+            ids.append(unless(value, failure).alias(name))
+        return rows.with_columns(ids)
 
     def labels_in_memory(self) -> LabelsOfIds | None:
         """The labels that come later, read now: several queries may use them."""
-        if self._outcomes is None:
+        if self._outcomes is None or self.of_labels is None:
             return None
-        return labels_of_ids(self._own.rows, self._given).in_memory()
+        with self._naming_labels(*_OF_LABELS):
+            labels = labels_of_ids(self._own.rows, self._given)
+        logs = self.of_labels.inputs
+        with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._outcomes.read]):
+            return labels.in_memory()
+
+    def shared_ids(self) -> Iterator[str]:
+        """A sentence if several predictions share an id. Those that are old enough are read."""
+        if self._outcomes is not None:
+            alone = self._given._replace(outcomes=None, on=None, latest=None)
+            rows, _ = with_late_labels(self._own.rows, alone)
+            yield from shared_ids(rows, labels_of_ids(rows, self._given))
 
     @cached_property
     def _own(self) -> TypedColumns:
         """The rows without the labels that come later, and their columns for these."""
         columns = {"on": self.options.on, "time": self.options.time}
-        return TypedColumns(self._filtered, (), columns)
+        rows = self.of_files
+        if self.of_labels is not None:
+            rows = self.with_ids(self.options.on or (), self.of_labels.of_files.collect_schema())
+        return TypedColumns(rows, (), columns)
 
     @cached_property
     def _given(self) -> GivenRoles:
@@ -204,7 +309,8 @@ class TypedLog:
         if self.labels is not None:
             given = given._replace(gold=self.labels.gold, waiting=True)
             return self.labels.beside(own.rows), given, own.read
-        return *with_late_labels(own.rows, given), own.read
+        with self._naming_labels(*_OF_LABELS):
+            return *with_late_labels(own.rows, given), own.read
 
     @property
     def _rows(self) -> pl.LazyFrame:
@@ -216,7 +322,26 @@ class TypedLog:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
         of_log["gold"] = self._late[1].gold
-        return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+        typed = TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+        # Labels that are yet to come are text in CSV, whatever they will be.
+        gold, pred = typed.columns["gold"], typed.columns["pred"]
+        schema = typed.rows.collect_schema()
+        preds = pred if isinstance(pred, list) else [defaults.PRED if pred is None else pred]
+        labels = [name for name in (gold, *preds) if isinstance(name, str) and name in schema]
+        texts = [name for name in labels if schema[name] == pl.String]
+        if 0 < len(texts) < len(labels):
+            is_null = typed.rows.select(cs.by_name(texts).is_null().all()).collect()
+            nulls = (name for name in texts if is_null[name].item())
+            typed.rows = typed.rows.with_columns(pl.lit(None).alias(name) for name in nulls)
+        return typed
+
+    def check_row_by_row(self) -> None:
+        """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
+        given = [(sql, self._own) for sql in [self.options.filter] if sql is not None]
+        for typed in filter(None, (self._own, self._outcomes, self._typed)):
+            given += [(sql, typed) for sql in typed.computed]
+        for sql, typed in given:
+            check_row_by_row(sql, typed.schema)
 
     def newest_times(self, of: str) -> pl.LazyFrame:
         """The newest time of the rows for each value of a column, in microseconds since 1970."""
@@ -279,8 +404,9 @@ class TypedLog:
                 portable=self.options.portable,
             )
         except pl.exceptions.SchemaError as error:
-            is_csv = self.inputs.format.name == CSV
+            is_csv = self.is_csv
             if isinstance(error, LabelsDiffer):
+                error.true = self.options.positive
                 for name in self.computed & error.codes.keys():  # It is called by its SQL.
                     error.codes[name] = Words(error.codes[name], f"({name})")
                 is_computed = error.name in self.computed
@@ -291,7 +417,7 @@ class TypedLog:
                 raise
             hint = "; if it is text because a word such as NA stands for no value, add --null NA"
             raise pl.exceptions.SchemaError(said(of_error(error), Words("", hint))) from error
-        log.has_min_age = self.options.min_age is not None
+        log.min_age = self.options.min_age
         positive = self.options.positive
         return log if positive is None else log(positive=typed_label(log, "--positive", positive))
 
@@ -309,12 +435,17 @@ class TypedLog:
         read = [name for name in used if name in schema]
         read_files.check_same_dtypes(self.inputs, read)
         progress = progress_bar(self.inputs, condition, of_filter, about)
-        with read_files.named_if_corrupt(self.inputs, read), heard() as sentences, progress as bar:
-            rows = self._typed.rows
-            if bar is None:
-                answer: pl.DataFrame = query(rows).lazy().collect()
-            else:
-                answer = (collect_lazy if is_lazy else collect)(rows, query, bar)
+        corrupt = read_files.named_if_corrupt(self.inputs, read)
+        try:
+            with corrupt, heard() as sentences, progress as bar:
+                rows = self._typed.rows
+                if bar is None:
+                    answer: pl.DataFrame = query(rows).lazy().collect()
+                else:
+                    answer = (collect_lazy if is_lazy else collect)(rows, query, bar)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            self.labels_in_memory()  # If they are at fault, its error names their files.
+            raise
         for sentence in sentences:
             say(in_shell(sentence))
         return answer

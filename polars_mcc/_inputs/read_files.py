@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, filterfalse
@@ -17,7 +18,10 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.unstable_polars import parquet_files
+from polars_mcc._base.values_as_text_or_markdown import read_as
+from polars_mcc._frame.columns import as_expr
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, listing, looked_up
 from polars_mcc._inputs.find_files import (
     FileSearch,
@@ -28,7 +32,17 @@ from polars_mcc._inputs.find_files import (
     is_no_log,
     naming,
 )
-from polars_mcc._inputs.formats import CSV, NDJSON, PARQUET, STORE, LogFormat, by_suffix, format_of
+from polars_mcc._inputs.formats import (
+    CSV,
+    IPC,
+    NDJSON,
+    PARQUET,
+    ROWS_FOR_DTYPES,
+    STORE,
+    LogFormat,
+    by_suffix,
+    format_of,
+)
 from polars_mcc._inputs.paths_and_settings import (
     Options,
     as_dict,
@@ -66,8 +80,17 @@ class Logs:
 
     @cached_property
     def schemas(self) -> dict[str, pl.Schema]:
-        """The schema of each local file."""
-        return {file: self._schema(file) for file in self.files if not is_url(file)}
+        """The schema of each local file. A column without a value is Null, if others tell more."""
+        schemas = {file: self._schema(file) for file in self.files if not is_url(file)}
+        if self.format.name != CSV or len(schemas) < 2:
+            return schemas
+        told = {name for schema in schemas.values() for name in schema if schema[name] != pl.String}
+        for file, schema in schemas.items():
+            if texts := [name for name in schema if schema[name] == pl.String and name in told]:
+                first = self.scan_one(file).select(cs.by_name(texts)).head(ROWS_FOR_DTYPES)
+                is_null = first.select(pl.all().is_null().all()).collect().row(0, named=True)
+                schema |= {name: pl.Null() for name in texts if is_null[name]}
+        return schemas
 
     def _schema(self, file: str) -> pl.Schema:
         with naming_unreadable(file, self.format.name):
@@ -79,11 +102,22 @@ class Logs:
             )
             return rows.collect_schema()
 
-    def scan_one(self, file: str) -> pl.LazyFrame:
-        """Scan one of the files with the reader of its format."""
+    def scan_one(self, file: str, known: Mapping[str, pl.DataType] = {}) -> pl.LazyFrame:
+        """Scan one of the files with the reader of its format.
+
+        `known`: dtypes of other files, for columns of CSV that have no value in this one.
+        """
         is_found = self.format.is_folder is None and (not is_url(file) or file in self.listed)
-        name = glob.escape(file) if is_found else file
-        return self.format.scan(name, storage_options=self.options)
+        name = glob.escape(absolute(file)) if is_found and file != STDIN else file
+        scan = partial(self.format.scan, name, storage_options=self.options)
+        is_told = known and self.format.name == CSV and file in self.schemas
+        own = self.schemas[file] if is_told else pl.Schema()
+        if dtypes := {name: known[name] for name, dtype in own.items() if dtype == pl.Null}:
+            return scan(dtypes=dtypes)
+        columns = partition_columns(absolute(file)) if self.format.name == IPC else []
+        if columns and scan().collect_schema().keys().isdisjoint(columns):
+            return scan(hive_partitioning=True, hive_schema=self.folder_dtypes[*columns,])
+        return scan()
 
     def read_as(
         self, text: Sequence[str] = (), null: Sequence[str] = (), separator: str | None = None
@@ -104,6 +138,15 @@ class Logs:
         scan = partial(self.format.scan, **options)
         return replace(self, format=replace(self.format, scan=scan))
 
+    def would_read(self, path: str) -> str | None:
+        """The folder or glob that the user named, of which a file at this path would be a log."""
+        for typed in self.typed:
+            is_glob = root_of_path(typed) != typed
+            below = (_as_regex if is_glob else re.escape)(os.path.realpath(typed)) + "(/.*)?"
+            if re.fullmatch(below, os.path.realpath(path)):
+                return typed
+        return None
+
     @cached_property
     def described(self) -> Mapping[str, Any]:
         """The roles of columns that a store of counts has saved; empty for other logs."""
@@ -115,12 +158,18 @@ class Logs:
             raise ValueError(msg)
         return of_each[0]
 
-    def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
-        """The dtypes of the columns of folders, for all files that are in such folders."""
-        named = {file: partition_columns(absolute(file)) for file in self.files if columns}
-        files = [file for file, names in named.items() if names == [*columns]]
-        schema = scan_logs(replace(self, files=files)).collect_schema() if files else pl.Schema()
-        return pl.Schema({name: schema[name] for name in columns if name in schema})
+    @cached_property
+    def folder_dtypes(self) -> dict[tuple[str, ...], pl.Schema]:
+        """The dtypes of the columns of folders, for all such folders. No file is opened."""
+        files: dict[tuple[str, ...], list[str]] = {}
+        for path in map(absolute, self.files):
+            files.setdefault((*partition_columns(path),), []).append(path)
+        how = {"schema": {}, "hive_partitioning": True, "glob": False}
+        scans = {
+            columns: parquet_files(paths, hive_schema=None, **how)
+            for columns, paths in files.items()
+        }
+        return {columns: scan.collect_schema() for columns, scan in scans.items()}
 
     @cached_property
     def partitions(self) -> set[str]:
@@ -128,6 +177,8 @@ class Logs:
 
         Folders above what the user named make none that a file has itself: the file is meant.
         """
+        if not self._columns_of_folders:
+            return set()
         above = self._columns_of_folders - self._common(map(self._below, self.files))
         return self._columns_of_folders - (above & self._columns_of_files if above else set())
 
@@ -280,9 +331,17 @@ def scan_logs(
     Only for Parquet: `paths` names a column for the file, `hive_schema` has the dtypes of the
     columns of folders.
     """
-    logs.schemas  # noqa: B018 - raises an error that names an unreadable file
+    schemas = logs.schemas  # Or an error that names an unreadable file.
+    if not logs.files:
+        return pl.LazyFrame()
+    known = _known_dtypes(schemas.values())
     if logs.format is not PARQUET:
-        return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
+        return pl.concat(
+            [logs.scan_one(file, known) for file in logs.files], how="diagonal_relaxed"
+        )
+    first = next(iter(schemas.values()), pl.Schema())
+    is_known = all(dtype == known.get(name, dtype) for name, dtype in first.items())
+    of_files = {name: known.get(name, dtype) for name, dtype in first.items()}
     unlisted = [file for file in logs.files if is_url(file) and file not in logs.listed]
     is_expanded = any(file.endswith("/") or folder_of_glob(file) for file in unlisted)
     scanned = partial(
@@ -294,6 +353,10 @@ def scan_logs(
         # If the row group statistics of a file were wrong, a filter would lose rows.
         use_statistics=False,
         glob=bool(unlisted),
+        # Polars takes the dtypes of the first file, where a column may be Null.
+        schema=None
+        if is_known
+        else {k: v for k, v in of_files.items() if k not in logs.partitions},
     )
     if not (logs.partitions or is_expanded):
         return scanned(hive_partitioning=False, hive_schema=None)
@@ -306,27 +369,65 @@ def scan_logs(
     return pl.concat([rows.drop(logs.not_from_folders), own], how="horizontal")
 
 
+def scan_answer(
+    path: str, null: Sequence[str] = (), dtypes: Mapping[str, pl.DataType] | None = None
+) -> pl.LazyFrame:
+    """Scan a file that `--out` wrote. CSV and JSON have text, which is read as `dtypes`.
+
+    `null` are texts of CSV that are null. Without `dtypes`, all text stays text.
+    """
+    lines: bytes | list[str] | None = None
+    if path.lower().endswith(".json") and Path(path).is_file():
+        lines = "\n".join(map(json.dumps, json.loads(Path(path).read_bytes()))).encode()
+    else:
+        logs = find_logs([path])
+        if logs.format.name not in {CSV, NDJSON}:
+            return scan_logs(logs)
+        lines = [*logs.files] if logs.format.name == NDJSON else None
+
+    def scan(text: Iterable[str] = ()) -> pl.LazyFrame:
+        if lines is None:
+            return scan_logs(logs.read_as([*text], null))
+        overrides = dict.fromkeys(text, pl.String())
+        return pl.scan_ndjson(lines, infer_schema_length=None, schema_overrides=overrides)
+
+    names = scan().collect_schema()
+    if dtypes is None:
+        return scan(names)
+    text = [name for name in names if name in dtypes]
+    return scan(text).with_columns(_typed(name, dtypes[name]) for name in text)
+
+
+def _typed(name: str, dtype: pl.DataType) -> pl.Expr:
+    """A column of text in the dtype that was written, or an error that names the first text."""
+    text = as_expr(name)
+    value = read_as(text, pl.String(), dtype)
+    message = "the file has '", text, f"' in column '{name}', which is no {dtype}"
+    return unless(value, Failure(text.is_not_null() & value.is_null(), message)).alias(name)
+
+
 def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
     """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
     for column in dict.fromkeys(columns):
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
+        having = {file: dtype for file, dtype in having.items() if dtype != pl.Null} or having
         if column in logs.partitions or not having:
             continue  # Missing everywhere: the query raises, with the nearest name.
-        first, dtype = min(having.items(), key=lambda file_dtype: file_dtype[1] == pl.Null)
-        for file in logs.schemas:
-            if file not in having:
+        first, dtype = next(iter(having.items()))
+        for file, schema in logs.schemas.items():
+            if schema and column not in schema:
                 msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
                 raise pl.exceptions.SchemaError(msg)
-            if having[file] != dtype and not _is_widened(logs, having[file], dtype):
+            if (
+                file in having
+                and having[file] != dtype
+                and not _is_widened(logs, having[file], dtype)
+            ):
                 as_text = f"read it as text with --text {shlex.quote(column)}"
                 nothing = "add --null NA if a word such as NA stands for no value, "
                 way_out = (
                     f"{nothing}{as_text}" if logs.format.name == CSV else "write it with one dtype"
                 )
-                for empty in (file, first):  # A CSV with a header alone is all text.
-                    if logs.scan_one(empty).head(1).collect().is_empty():
-                        msg = f"'{empty}' has no rows, so its dtypes are not known; leave it out"
-                        raise pl.exceptions.SchemaError(msg)
                 msg = (
                     f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
                     f"{way_out}, or score them apart"
@@ -334,10 +435,17 @@ def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
                 raise pl.exceptions.SchemaError(msg)
 
 
+def _known_dtypes(schemas: Iterable[pl.Schema]) -> dict[str, pl.DataType]:
+    """The first dtype of each column that is not Null."""
+    known: dict[str, pl.DataType] = {}
+    for schema in schemas:
+        known = {name: dtype for name, dtype in schema.items() if dtype != pl.Null} | known
+    return known
+
+
 def _is_widened(logs: Logs, own: pl.DataType, other: pl.DataType) -> bool:
-    """Whether Polars guessed dtypes from values, and both are numbers, or one has no value."""
-    is_guessed = logs.format.name in {CSV, NDJSON}
-    return is_guessed and (own == pl.Null or (own.is_numeric() and other.is_numeric()))
+    """Whether Polars guessed dtypes from values, and both are numbers."""
+    return logs.format.name in {CSV, NDJSON} and own.is_numeric() and other.is_numeric()
 
 
 def rows_of_files(
@@ -351,8 +459,10 @@ def rows_of_files(
     is_told = condition is None or logs.partitions.issuperset(columns)
     if logs.format.name not in {"Parquet", "IPC"} or is_remote or not is_told:
         return [None] * len(logs.files)
-    kept = [filtered(scan_logs(replace(logs, files=[file])), condition) for file in logs.files]
-    return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
+    with suppress(pl.exceptions.PolarsError):  # The query says which file cannot be read.
+        kept = [filtered(scan_logs(replace(logs, files=[file])), condition) for file in logs.files]
+        return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
+    return [None] * len(logs.files)
 
 
 @contextmanager

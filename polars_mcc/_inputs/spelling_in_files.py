@@ -13,7 +13,6 @@ from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.find_files import absolute
-from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.paths_and_settings import partitions
 
@@ -23,12 +22,15 @@ _WORDS_FOR_MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null")  #
 
 def spelling_warnings(log: TypedLog) -> Iterator[str]:
     """Sentences on labels and keys that a CSV file spells otherwise. The file is read again."""
+    if log.of_labels is not None:
+        yield from spelling_warnings(log.of_labels)
     if log.inputs.partitions:
         yield from _spellings_of_folders(log)
-    if log.inputs.format.name != CSV:
+    if not log.is_csv:
         return
     schema = read_files.scan_logs(log.inputs).collect_schema()
-    labels, *other_groups = ([*_plain_columns(group, schema)] for group in log.compared_columns)
+    columns = (_plain_columns(group, schema) for group in log.compared_columns)
+    labels, *other_groups = ([*dict.fromkeys(group)] for group in columns)
     of_values = [labels, *other_groups]
     if any(schema[name] == pl.Boolean for name in labels):
         of_values = other_groups  # Beside Booleans, 01 is 1, and text is refused.

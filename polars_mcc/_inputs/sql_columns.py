@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import reason
-from polars_mcc._base.message_parts import as_sql
+from polars_mcc._base.message_parts import as_sql, as_time, in_shell, sql_text
 from polars_mcc._base.unstable_polars import by_sql
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.missing_and_likely_columns import no_column
@@ -20,6 +20,7 @@ UseOfSql: TypeAlias = Callable[[pl.LazyFrame, str], pl.LazyFrame]
 """The rows of a log, with or by an SQL expression."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_QUOTED_NAME = re.compile(r'"((?:[^"]|"")+)"')
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
 _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
 
@@ -56,6 +57,9 @@ class TypedColumns:
         by its SQL text.
         """
         schema = self.schema
+        if (quoted := _QUOTED_NAME.fullmatch(text)) and text not in schema:
+            name = quoted[1].replace('""', '"')
+            text = name if name in schema else text
         if text in schema or _NAME.fullmatch(text):
             self.read.add(text)
             return text
@@ -75,11 +79,11 @@ class TypedColumns:
         if text in self.schema or word not in WORDS or "(" not in text:
             return self._column("--by", text)
         try:
-            call = ast.parse(text.strip(), mode="eval").body
+            call = ast.parse(text := text.strip(), mode="eval").body
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 raise TypeError  # noqa: TRY301 - handled like text that cannot be parsed
             columns = call.args[:1] if WORDS[word].of_one else call.args
-            of_log = (self._argument(word, node) for node in columns)
+            of_log = (self._argument(text, word, node) for node in columns)
             lengths = map(_literal, call.args[len(columns) :])
             named = {keyword.arg or "": _literal(keyword.value) for keyword in call.keywords}
             return WORDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
@@ -90,13 +94,14 @@ class TypedColumns:
             )
             raise ValueError(msg) from error
 
-    def _argument(self, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
+    def _argument(self, text: str, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
         if isinstance(node, ast.Name):
             return self._column("--by", node.id)
         if isinstance(node, ast.Call):
-            return self._key(ast.unparse(node))
+            # As it is typed: in SQL, double quotes are of names, and single quotes of texts.
+            return self._key(ast.get_source_segment(text, node) or "")
         if isinstance(node, (ast.Tuple, ast.List)) and word == "sets":
-            return tuple(self._argument(word, item) for item in node.elts)
+            return tuple(self._argument(text, word, item) for item in node.elts)
         if not isinstance(value := _literal(node), str):
             raise TypeError
         return self._column("--by", value)
@@ -124,20 +129,23 @@ def columns_in(sql: str, schema: pl.Schema) -> list[str]:
     return [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
 
 
-_OF_SEVERAL_ROWS = re.compile(
-    r"\bover\b|\b(?:array_agg|avg|corr|count|covar\w*|first|last|max|median|min|"
-    r"quantile\w*|row_number|stddev\w*|stdev\w*|sum|var\w*)\s*\(",
-    re.IGNORECASE,
-)
+_OVER = re.compile(r"\)\s*over\b", re.IGNORECASE)
 
 
-def check_row_by_row(sql: str) -> None:
-    """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
-    if several := _OF_SEVERAL_ROWS.search(_QUOTED.sub("''", sql)):
-        word = several[0].rstrip("( ").upper()
+def check_row_by_row(sql: str, schema: pl.Schema) -> None:
+    """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER.
+
+    WHERE takes aggregations. Beside all columns, SELECT does not, so Polars tells which they are.
+    """
+    is_of_several = _OVER.search(_QUOTED.sub("''", sql)) is not None
+    try:
+        _with_computed(pl.LazyFrame(schema=schema), [sql]).collect_schema()
+    except pl.exceptions.SQLSyntaxError:
+        is_of_several = True
+    if is_of_several:
         msg = (
-            f"{sql!r} uses several rows at once ({word}); a store counts files one by one, so use "
-            "SQL of single rows"
+            f"{sql!r} uses several rows at once; a store counts files one by one, so use SQL of "
+            "single rows"
         )
         raise ValueError(msg)
 
@@ -244,7 +252,9 @@ def _advice(error: pl.exceptions.PolarsError, query: UseOfSql, schema: pl.Schema
     message = str(error)
     missing = [name for name in _COLUMN_IN_ERROR.findall(message) if name not in schema]
     if missing and isinstance(error, _ERRORS_OF_NAMES):
-        return no_column(missing[0], schema)
+        is_quoted = f'"{missing[0]}"' in sql
+        text = f" A text is in single quotes: {sql_text(missing[0])}." if is_quoted else ""
+        return no_column(missing[0], schema) + text
     is_time = ".dt." in message or "date/datetime" in message
     dtype = pl.Datetime() if is_time else pl.Float64()
     for name in columns_in(sql, schema):
@@ -252,7 +262,8 @@ def _advice(error: pl.exceptions.PolarsError, query: UseOfSql, schema: pl.Schema
         if schema[name] != pl.String or _sql_error(query, as_other, _with_floats(sql)) is not None:
             continue
         if is_time:
-            return f"'{name}' is text, not a time; convert it, as in {as_sql(name)}::TIMESTAMP"
+            way_out = in_shell(as_time(name))
+            return f"'{name}' is text, not a time; convert it, as in {way_out}"
         return (
             f"'{name}' is text, not a number; convert it, as in {as_sql(name)}::DOUBLE, or add "
             "--null NA if it is text in a CSV file because NA stands for no value"

@@ -16,7 +16,15 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._inputs.find_files import named_error
-from polars_mcc._inputs.formats import FORMATS, NDJSON, PARQUET, LogFormat, by_suffix, first_line
+from polars_mcc._inputs.formats import (
+    FORMATS,
+    NDJSON,
+    PARQUET,
+    ROWS_FOR_DTYPES,
+    LogFormat,
+    by_suffix,
+    first_line,
+)
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 
@@ -40,6 +48,11 @@ def format_of_pipe() -> LogFormat:
     return replace(log_format, scan=scan)
 
 
+TOLD_BY_FIRST_ROWS = (
+    f"the first {ROWS_FOR_DTYPES:,} rows of JSON lines tell the columns and dtypes; let all rows "
+    "tell them, and write Parquet: pl.read_ndjson(FILE, infer_schema_length=None)"
+)
+
 _NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
 
 
@@ -62,7 +75,11 @@ def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
         elif file != STDIN and format_name == PARQUET.name and by_suffix(file) is None:
             endings = [end for known in FORMATS for end in known.suffixes if end.count(".") == 1]
             way_out = f"the end of its name must tell its format: {', '.join(endings)}"
+        if format_name == NDJSON and first.endswith("character 0 ('ï')"):
+            first = "it begins with a byte order mark: write it as UTF-8 without one"
         if format_name == NDJSON and re.search(r"\('[NI]'\)", first):
             first = "JSON has no NaN, Infinity or None: write null"
+        elif format_name == NDJSON and first.startswith("cannot parse"):
+            way_out = TOLD_BY_FIRST_ROWS
         msg = f"'{file}' cannot be read as {format_name} ({first}); {way_out}"
         raise pl.exceptions.ComputeError(msg) from error

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.class_counts import is_scored
-from polars_mcc._counts.sliced_log import STRATUM, SlicedLog
+from polars_mcc._counts.sliced_log import STRATUM, SlicedLog, joined
 from polars_mcc._intervals.reweighting import added_products, rows_per_label
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, places_in
 
@@ -104,11 +104,8 @@ class CountedCells(NamedTuple):
     def of(cls, log: SlicedLog, counts: pl.DataFrame, slices: pl.DataFrame) -> CountedCells:
         """The cells of a frame. The number of a slice is its place in `slices`."""
         rows = counts.with_row_index("row").filter(is_scored(log) & (pl.col("n") > 0))
-        if log.slice:
-            numbers = slices.select(log.slice).with_row_index("number")
-            rows = rows.join(numbers, on=log.slice, nulls_equal=True)
-        else:
-            rows = rows.with_columns(number=pl.lit(0, pl.UInt32))
+        numbers = slices.select(*log.slice, number=pl.int_range(pl.len(), dtype=pl.UInt32))
+        rows = joined(rows, numbers, log.slice, how="inner")
         if log.has_clusters:
             is_new = pl.col("cluster").ne_missing(pl.col("cluster").shift())
             rows = rows.sort("cluster").with_columns(cluster=is_new.cum_sum().cast(pl.Int64))

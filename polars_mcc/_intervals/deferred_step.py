@@ -32,7 +32,9 @@ def inferred(
     raises an error if the counts are wrong. `infer` gives the columns of the answer from counts
     without rows.
     """
-    warn = warner(log, of_two_classes=any(metric.is_of_two for metric in metrics))
+    warn = warner(
+        log, of_two_classes=any(metric.is_of_two or metric.is_of_positive for metric in metrics)
+    )
 
     def answer(counted: pl.DataFrame) -> pl.DataFrame:
         check(counted)

@@ -172,8 +172,10 @@ def _of_some(
             phi_phi.append(squares / classes.s)
         smoothed, squared = [OBSERVED], np.stack(phi_phi)
         if len(tables) > 1:
+            given = "gold" if metric.is_mean else metric.given
+            is_pooled = len(tables) > POOLED and not metric.is_mean
             smoothed, squared = tables_that_tell(
-                squared, metric.given, classes.has_gaps, is_pooled=len(tables) > POOLED
+                squared, given, classes.has_gaps, is_pooled=is_pooled
             )
         ends, value = ends_of(metric, terms), score.of_slices().value
         influences[metric.name] = Influence.of(

@@ -100,6 +100,9 @@ def interval(
     z = critical(options.ci, None if n_clusters is None else n_clusters - 1)
     least, largest, phi_phi = influence.least, influence.largest, influence.phi_phi
     span = largest - least
+    # A mean of costs may round to a number beyond all of them.
+    inside = np.clip(score, least, largest)
+    score = np.where(np.abs(score - inside) <= _CLOSE * span, inside, score)
     span = np.where(np.isnan(span), np.abs(score), span)
     has_score = ~np.isnan(influence.value) & np.isfinite(score) & ~np.isnan(z)
     is_inside = has_score & (span > 0) & (least <= score) & (score <= largest)

@@ -184,7 +184,9 @@ class Scorer:
             sampling = Sampling(drawn.effective, drawn.n_clusters, self.is_frequency)
             never_predicted = {}
             if classes is not None and self.zero_division == 0:
-                metrics = [one for one in self.metrics if not (one.pairs or one.is_log)]
+                metrics = [
+                    one for one in self.metrics if not (one.pairs or one.is_log or one.is_mean)
+                ]
                 gold = placed.gold[pair]
                 never_predicted = between(classes, placed, drawn, gold, metrics, ci=options.ci)
             measured = {}

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 import polars as pl
 
 from polars_mcc._base.allowed_values import Align, check_choice
-from polars_mcc._base.message_parts import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._frame.columns import IntoColumn, NamedColumns, one_column
+from polars_mcc._base.message_parts import as_arguments, as_code, said
+from polars_mcc._frame.columns import IntoColumn, NamedColumns, made_a_time, one_column
 from polars_mcc._keys.any_key import MONTHS, UNITS, Key, Made, Windows, length_of, word
 
 
@@ -86,15 +86,8 @@ class Trailing(Key):
             )
             raise ValueError(msg)
         if not isinstance(index.dtype, (pl.Date, pl.Datetime)):
-            parsed = Words(
-                f"in Polars as trailing(pl.col({index.name!r}).str.to_datetime(), {self.window!r})",
-                f"as in trailing({f'{as_sql(index.name)}::TIMESTAMP'!r}, {self.window!r})",
-            )
-            is_text = index.dtype == pl.String
-            msg = said(
-                f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; ",
-                said("parse it first, ", parsed) if is_text else "cast it first",
-            )
+            what = f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; "
+            msg = said(what, made_a_time(index.name, index.dtype))
             raise pl.exceptions.SchemaError(msg)
         windows = Windows(index, *every, length // step, self.align)
         check_days(index, "index", self.every)

@@ -69,8 +69,8 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
     check_number("beta", beta)
     if not 0 < beta < _MOST:
         msg = (
-            f"beta must be above 0 and below {_MOST:g}, got {beta}; 1 is f1, 2 weighs recall more, "
-            "0.5 precision"
+            f"beta must be above 0 and below {_MOST:g}, got {beta}; 0 would be ppv, 1 is f1, "
+            "2 weighs recall more, 0.5 precision"
         )
         raise ValueError(msg)
     check_choice("average", average, Average)
@@ -135,7 +135,8 @@ def cost(
     Args:
         costs: The cost of a row by its gold label and its prediction, such as
             `{("fraud", "ok"): 10, ("ok", "fraud"): 1}`; a DataFrame with the columns `gold`, `pred`
-            and `cost`; or the path of a CSV file with these. Other pairs cost 0.
+            and `cost`; or the path of a CSV file with these. Other pairs cost 0. Limits are between
+            the least and the largest of these costs.
         fn: Instead of `costs`: the cost of a positive row that is predicted as another class.
         fp: The cost of another row that is predicted as positive.
         tp: The cost of a positive row that is predicted as positive.
@@ -182,7 +183,10 @@ def cost(
             "label and prediction, as in cost({('fraud', 'ok'): 10}); not both, and not only 0"
         )
         raise ValueError(msg)
-    low, high = min(0, *numbers), max(0, *numbers)
+    labels = {label for pair in of_pairs for label in pair}
+    others = [0.0] if len(of_pairs) < len(labels) ** 2 else []  # the cost of pairs without one
+    each = [*(cells.values() if costs is None else of_pairs.values()), *others]
+    low, high = min(each), max(each)
     sums = " + ".join(f"{number:g}·{name}" for name, number in cells.items() if number)
     formula = "Σ cost · n" if costs is not None else f"({sums})"
     metric = Metric(

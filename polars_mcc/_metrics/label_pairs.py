@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -12,6 +13,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_number
+from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._frame.labels import as_label, from_text, is_text
 from polars_mcc._metrics.metric_type import Sum
 
@@ -24,7 +26,11 @@ IntoByPair: TypeAlias = ByPair | pl.DataFrame | str
 def by_pair(given: IntoByPair, name: str) -> ByPair:
     """The numbers that a user gives, or an error. Labels of a file are text."""
     if isinstance(given, str):
-        given = pl.read_csv(given, infer_schema=False, raise_if_empty=False)
+        try:
+            return by_pair(pl.read_csv(given, infer_schema=False, raise_if_empty=False), name)
+        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+            msg = f"'{given}': {reason(error)}"
+            raise type(error)(msg) from None
     if isinstance(given, pl.DataFrame):
         if {*given.columns} != {"gold", "pred", name}:
             msg = f"{name} needs the columns gold, pred and {name}, got {given.columns}"
@@ -52,6 +58,7 @@ def by_pair(given: IntoByPair, name: str) -> ByPair:
 
 def checked(name: str, number: float) -> float:
     """A finite number, or an error."""
+    number = float(number) if isinstance(number, Decimal) else number
     check_number(name, number)
     if number is None or not math.isfinite(number):
         msg = f"{name} must be a finite number, got {number}"

@@ -347,6 +347,11 @@ class Metric:
         return self.has_gold in {has_two_gold, has_both}
 
     @property
+    def needs_all_classes(self) -> bool:
+        """Whether it is a mean over classes, which is another score without one of them."""
+        return self.classes_needed in {"all", "all gold"}
+
+    @property
     def labels_needed(self) -> Literal["equality", "names", "values"]:
         """What the metric needs of labels: which are equal, which label each is, or their values.
 

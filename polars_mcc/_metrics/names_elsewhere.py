@@ -23,8 +23,11 @@ _NAMES: Mapping[str, str] = {
     "'fnr'": "false_negative_rate miss_rate type_2_error",
     "'fdr'": "false_discovery_rate false_alarm_ratio",
     "'for'": "false_omission_rate",
-    "'lr_pos'": "plr lr lr_plus likelihood_ratio positive_likelihood_ratio class_likelihood_ratios",
-    "'lr_neg'": "nlr lr_minus negative_likelihood_ratio",
+    "'lr_pos'": (
+        "plr lr lr_plus likelihood_ratio positive_likelihood_ratio likelihood_ratio_positive "
+        "class_likelihood_ratios"
+    ),
+    "'lr_neg'": "nlr lr_minus negative_likelihood_ratio likelihood_ratio_negative",
     "'dor'": "or odds_ratio diagnostic_odds_ratio",
     "'f1'": "f f_measure f_score f_meas fscore dice dsc sorensen_dice",
     "'f1_macro', or 'f1' of the positive class": "f1_score",
@@ -61,7 +64,10 @@ _NAMES: Mapping[str, str] = {
     "'roc_auc_ovo'": "roc_auc_ovo_macro auc_ovo hand_till",
     "'top_k(3)', with any number in place of 3": "top_k top_k_accuracy top3 top_3 top5 top_5",
     "'cost(fn=10, fp=1)', with your own costs": "cost costs classification_cost",
-    "'kappa(quadratic)'": "qwk quadratic_kappa weighted_kappa quadratic_weighted_kappa",
+    "'kappa(quadratic)'": (
+        "qwk quadratic_kappa kappa_quadratic weighted_kappa quadratic_weighted_kappa"
+    ),
+    "'kappa(linear)'": "linear_kappa kappa_linear linear_weighted_kappa",
     "'average_precision'": "average_precision_score ap auprc pr_auc prauc auc_pr",
     "'brier'": "brier_score_loss brier_class",
     "'log_loss'": "logloss mn_log_loss cross_entropy binary_cross_entropy nll",
@@ -70,12 +76,21 @@ _NAMES: Mapping[str, str] = {
     ),
     "'mutual_info'": "mi mutual_information",
     "the gap of 'selection_rate' between slices": (
-        "demographic_parity demographic_parity_difference statistical_parity parity"
+        "demographic_parity demographic_parity_difference statistical_parity parity "
+        "statistical_parity_difference"
     ),
     "the ratio of 'selection_rate' between slices": (
-        "demographic_parity_ratio disparate_impact adverse_impact adverse_impact_ratio"
+        "demographic_parity_ratio disparate_impact disparate_impact_ratio adverse_impact "
+        "adverse_impact_ratio statistical_parity_ratio"
     ),
     "the gap of 'tpr' between slices": "equal_opportunity equal_opportunity_difference",
+    "the ratio of 'tpr' between slices": "equal_opportunity_ratio",
+    "the mean of the gaps of 'tpr' and 'fpr' between slices": (
+        "average_odds average_odds_difference average_absolute_odds_difference"
+    ),
+    "the smaller of the ratios of 'tpr' and 'fpr' between slices": (
+        "equalized_odds_ratio equalised_odds_ratio"
+    ),
     "the larger of the gaps of 'tpr' and 'fpr' between slices": (
         "equalized_odds equalised_odds equalized_odds_difference"
     ),
@@ -88,6 +103,6 @@ ELSEWHERE: Mapping[str, str] = {
 
 def known_elsewhere(name: str) -> str:
     """The end of a clause about an unknown name: what it is called here; "" if nobody knows it."""
-    plain = name.lower().replace("-", "_").replace(" ", "_")
+    plain = name.partition("(")[0].strip().lower().replace("-", "_").replace(" ", "_")
     ours = ELSEWHERE.get(plain) or ELSEWHERE.get(plain.removesuffix("_score"))
     return f"; here it is {ours}." if ours else ""

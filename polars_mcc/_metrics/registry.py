@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import Role
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import Words, option, quoted, said
 from polars_mcc._counts.labels_seen import SEEN
-from polars_mcc._frame.missing_and_likely_columns import did_you_mean
+from polars_mcc._frame.missing_and_likely_columns import did_you_mean, nearest
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
@@ -226,11 +226,12 @@ def _found(metric: IntoMetric) -> Metric:
 
     found = of_call(metric)
     if found is None:
-        hint = names_elsewhere.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY)
-        known = ", ".join(map(repr, _REGISTRY))
-        calls = "; ".join(example for _, example in CALLS.values())
-        msg = f"no metric '{metric}'{hint} The metrics are {known}; and calls, as in {calls}."
-        raise ValueError(msg)
+        near = f" The nearest are {quoted(nearest(metric, _REGISTRY)[:5])};"
+        if "(" in metric:
+            near = f" Write calls, as in {'; '.join(example for _, example in CALLS.values())};"
+        hint = names_elsewhere.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
+        every = Words("metrics()", "polars-mcc metrics")
+        raise ValueError(said(f"no metric '{metric}'{hint} ", every, " lists all."))
     return found
 
 
@@ -243,10 +244,14 @@ def find_metric(metric: IntoMetric, labels: pl.DataType | None = None) -> Metric
     return asked
 
 
-def needs_two_classes(options: Mapping[str, Any]) -> bool:
-    """Whether a verb with these options computes a metric that needs two gold classes."""
+def needs_two_classes(options: Mapping[str, Any], *, or_positive: bool = False) -> bool:
+    """Whether a verb with these options computes a metric that needs two gold classes.
+
+    `or_positive`: or one of the positive class, which gold labels may lack.
+    """
     metrics = [options[name] for name in ("metrics", "metric") if name in options]
-    return any(metric.is_of_two for asked in metrics for metric in find_metrics(asked))
+    asked = [metric for given in metrics for metric in find_metrics(given)]
+    return any(metric.is_of_two or (or_positive and metric.is_of_positive) for metric in asked)
 
 
 def find_tested_metric(metric: IntoMetric, labels: pl.DataType, *, ratio: bool = False) -> Metric:

@@ -63,7 +63,7 @@ def most_rows(metric: Metric) -> Metric | None:
     rows, as recall does.
     """
     name = f"{FACT}most {metric.name}"
-    if metric.classes_needed in {"all", "all gold"}:
+    if metric.needs_all_classes:
 
         def inverse(col: Col) -> pl.Expr:
             rows = col("n") - col("support") if metric.of_rest else col("support")

@@ -14,7 +14,14 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_at_least
-from polars_mcc._base.cuts_of_numbers import Number, as_cuts, as_series, is_above
+from polars_mcc._base.cuts_of_numbers import (
+    Number,
+    above_all,
+    as_cuts,
+    as_series,
+    is_above,
+    with_room_above,
+)
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import PRED, SlicedLog
@@ -112,7 +119,8 @@ class ScoreThresholds:
             .with_columns(
                 threshold=self._threshold(),
                 shared_threshold=self._threshold("shared"),
-                loss=pl.when(better == worse).then(0.0).otherwise(loss),  # both may be infinite
+                # Both may be infinite. A shared threshold may miss the bounds of a slice.
+                loss=pl.when(better == worse).then(0.0).otherwise(loss.clip(lower_bound=0.0)),
             )
             .select(*log.slice, *best_columns(metric), *log.unscored[1:])
         )
@@ -126,7 +134,17 @@ class ScoreThresholds:
         slices = log.per_slice(counted, **sums).with_columns(
             log.numbers.as_count(pl.col(name)).alias(name) for name in sums
         )
-        return by_score(log, counted).cache(), slices
+        levels = by_score(log, counted)
+        return (levels if self.listed is not None else self._with_nobody(levels)).cache(), slices
+
+    def _with_nobody(self, levels: pl.LazyFrame) -> pl.LazyFrame:
+        """Add a level without rows above every score: a threshold that nobody reaches."""
+        log, dtype = self.log, self.log.pred_dtype
+        levels = levels.with_columns(pl.col("score").cast(with_room_above(dtype)))
+        above = above_all(log.whole.within_slice(pl.col("score").max()), dtype)
+        counts = pl.exclude(*log.slice, "score")
+        nobody = levels.with_columns(counts * 0, score=above)
+        return merged(log, pl.concat([levels, nobody]))
 
     def _grid(self, levels: pl.LazyFrame) -> pl.LazyFrame | None:
         """The thresholds that all slices share, or None if each slice is cut at its own scores."""
@@ -140,10 +158,11 @@ class ScoreThresholds:
         above = whole.within_slice(n.cum_sum())
         share = above / whole.within_slice(n.sum()) * self.quantiles + 1e-9
         before = (above - n) / whole.within_slice(n.sum()) * self.quantiles + 1e-9
+        is_top = pl.col("score") == whole.within_slice(pl.col("score").max())
         return (
             _of_whole(self.log, levels)
             .sort("score", descending=True)
-            .with_columns(passes=share.floor() > before.floor())
+            .with_columns(passes=is_top | (share.floor() > before.floor()))
             .filter("passes")
             .select(*whole.slice, cut="score")
         )

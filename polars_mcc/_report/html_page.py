@@ -21,7 +21,7 @@ import polars as pl
 
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
-from polars_mcc._display.table_and_to_numpy import cell_texts
+from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.summary import Report, Sentence, overview_chart, tiles
 
@@ -213,11 +213,12 @@ def _html_table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tupl
     A head has its text, and whether the column is of numbers. A cell has the text shown, the full
     value, the rank within the column, and whether it is a number.
     """
-    columns = []
+    columns, keys = [], key_columns(answer)
     for column, texts in zip(answer.iter_columns(), cell_texts(answer).values(), strict=True):
         values = column.alias("value")  # A name may be a pattern for Polars.
         ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
         full = ["null" if value is None else str(value) for value in column.to_list()]
+        full = texts if column.name in keys else full
         is_number = [column.dtype.is_numeric()] * len(column)
         columns.append([*zip(texts, full, ranks, is_number, strict=True)])
     heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]

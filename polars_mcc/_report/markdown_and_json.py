@@ -67,7 +67,7 @@ def _castable(rows: pl.DataFrame) -> pl.DataFrame:
     lacking = [
         name
         for name, dtype in rows.schema.items()
-        if dtype in {pl.Binary, pl.Duration} or (name in keys and dtype.is_nested())
+        if isinstance(dtype, (pl.Binary, pl.Duration)) or (name in keys and dtype.is_nested())
     ]
     return with_texts(rows, lacking)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -25,7 +25,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     missing_unevenly,
     remarks,
 )
-from polars_mcc._counts.warnings_on_missing_labels import sooner_for_some
+from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
 from polars_mcc._display.table_and_to_numpy import is_time
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
@@ -73,6 +73,8 @@ class ReportSettings:
     min_n: int
     title: str
     format: ReportFormat
+    in_words: Callable[[str], str] = str
+    """A message in the words of Python, or of the shell."""
 
     def __post_init__(self) -> None:
         """Raise an error if a value is not allowed."""
@@ -178,7 +180,8 @@ class Answers:
         pairs = self.pairs.lazy().with_columns(model="model" if self.has_models else None)
         return [
             *missing_unevenly(sides, Seen(labelled=[labelled_rows(pairs)])),
-            *sooner_for_some(self.log, lambda ages: self.counted.collect("ages of labels", ages)),
+            *sooner_for_some(self.log, partial(self.counted.collect, "ages of labels")),
+            *seldom_of_late(self.log, partial(self.counted.collect, "labels by day")),
             *remarks(sides),
             *key_is_gold(self.log, [key.of_log for key in self.keys]),
             *(self.worst.key_warnings if self.worst else []),

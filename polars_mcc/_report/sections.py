@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from polars_mcc._counts.sliced_log import SAID, SET
+from polars_mcc._counts.sliced_log import SAID, SET, joined
 from polars_mcc._display.table_and_to_numpy import is_time
 from polars_mcc._display.undefined_scores import undefined_in_words
 from polars_mcc._frame.columns import as_expr
@@ -326,7 +326,7 @@ def _section_of_slices(
         slices = _sorted(answers, key, slices, score)
         rows = slices.head(MAX_TABLE_ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(MAX_LINES)
-        shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+        shown = joined(slices, first, keys, how="semi", maintain_order="left")
         if draw == "slices":
             lines = _with_total(key, shown, answers.total.rows)
             drawings = drawings_of(title, draw, lines, score, metric=score, sort=False)

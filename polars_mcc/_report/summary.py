@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -52,8 +53,9 @@ class Report(NamedTuple):
 
 def verdict(answers: Answers) -> list[Sentence]:
     """Say how good the models are, which slices are behind, and which rows are not scored."""
+    remarks = map(answers.settings.in_words, answers.remarks)
     return [
-        *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in answers.remarks),
+        *(Sentence(f"{text}.".replace("?.", "?"), "labels", "total") for text in remarks),
         *_score_sentences(answers),
         *_worst_sentences(answers),
         *_change_sentences(answers),
@@ -65,7 +67,9 @@ def verdict(answers: Answers) -> list[Sentence]:
 
 def _score_sentences(answers: Answers) -> Iterator[Sentence]:
     metric, total = answers.metric, answers.total.rows
-    is_undefined = total.select(where_undefined(total, metric)).to_series()
+    given = answers.counted.log.roles.zero_division
+    counts_as = None if given is None or math.isnan(given) else given
+    is_undefined = total.select(where_undefined(total, metric, counts_as or None)).to_series()
     rows = zip(total.iter_rows(named=True), is_undefined, answers.bases, strict=True)
     for row, is_0, base in rows:
         model = f"{row['model']}: " if answers.has_models else ""
@@ -77,9 +81,12 @@ def _score_sentences(answers: Answers) -> Iterator[Sentence]:
             interval = f" ({_interval_text(answers, row, metric)})" if has_interval else ""
             score = f"{_metric_name(metric)} is {_score(row[metric])}{interval} over {base}"
         yield Sentence(f"{model}{score}.", "score", "total")
+    if counts_as:
+        yield Sentence(f"0/0 counts as {counts_as:g} in every score.", "meaning", "total")
     # What MCC is, and what the first model's score would mean in the simplest of logs.
     mcc, k = total["mcc"][0], answers.cells["gold"].drop_nulls().n_unique()
-    if metric == "mcc" and k > 1 and mcc is not None and 0 < mcc < 1:
+    is_score = mcc is not None and 0 < mcc < 1 and not is_undefined[0]
+    if metric == "mcc" and k > 1 and is_score:
         meaning = (
             "MCC is 1 without errors and 0 for guessing, whatever the mix of labels. With "
             f"{k} equally frequent labels, {_score(mcc)} means that "

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from threading import Lock
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 import polars as pl
@@ -28,7 +29,6 @@ from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.sql_columns import check_row_by_row
 from polars_mcc._inputs.standard_input import STDIN
 from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
@@ -74,6 +74,11 @@ class Keeping:
     _counted: dict[str, Input] = field(default_factory=dict)
     """Inputs whose counts are in `_counts`, and not yet in the store."""
     _counts: list[pl.DataFrame] = field(default_factory=list)
+    _schema: pl.Schema = field(default_factory=pl.Schema)
+    """The dtypes of the counts: a column without a value takes those of the first value."""
+    _valued: set[str] = field(default_factory=set)
+    """The columns that have a value in the store, or in counts of this run."""
+    _fitting: Lock = field(default_factory=Lock)
 
     def run(self) -> bool:
         """Count until the store has the counts of each input as it is now.
@@ -109,6 +114,9 @@ class Keeping:
             about = {**wanted, "columns": columns}
             self.store = self.store.made(about, counts.collect_schema())
             self.files = CurrentInputs(self.log.inputs, again=True)
+        if self._schema != self.store.schema:  # At first, or another process has changed them.
+            self._schema, self._counted = self.store.schema, {}
+            self._valued = self.store.columns_with_values()
         for name, value in wanted.items():
             if (known := self.store.about.get(name)) != value:
                 msg = said(
@@ -124,6 +132,7 @@ class Keeping:
         for path in self.files.now:
             try:
                 log = replace(self.log, source=self.files.scan([path]))
+                log.check_row_by_row()
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:
@@ -172,8 +181,7 @@ class Keeping:
         if self.recount == "all":
             return lambda _: True
         newest = (entry.newest for entry in known if entry.newest is not None)
-        now = min(time.time_ns() // 1000, max(newest, default=0))
-        since = before(now, self.recount)
+        since = before(max(newest, default=0), self.recount)
         # Rows without a time may be young.
         return lambda entry: entry.rows > 0 and (entry.newest is None or entry.newest >= since)
 
@@ -212,21 +220,25 @@ class Keeping:
         for path in todo if self.log.options.outcomes is not None else ():
             try:
                 return replace(self.log, source=self.files.scan([path])).labels_in_memory()
-            except pl.exceptions.InvalidOperationError:  # An id has two labels.
-                raise
-            except (pl.exceptions.PolarsError, OSError):
+            except (pl.exceptions.PolarsError, OSError) as error:
+                if self.log.names_labels(error):
+                    raise
                 continue  # It fails again when it is counted.
         return None
 
     def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
         """Count some inputs, and look at them again: they may have changed during the count."""
         try:
-            log = replace(self.log, source=self.files.scan(chunk), labels=self._labels)
+            scanned = self.files.scan(chunk)
+            if scanned.collect_schema().names() == [FILE]:
+                none = pl.DataFrame(schema={**self._schema, INPUT: pl.String()})
+                return [(none, [*self.files.look(chunk).values()])]
+            log = replace(self.log, source=scanned, labels=self._labels)
             counts = [counts_to_keep(log.log, [*log.keys, FILE])]
             times = [] if log.options.outcomes is None else [log.newest_times(FILE)]
             answer, *of_inputs = pl.collect_all([*counts, *times])
             newest = dict(row for times in of_inputs for row in times.rows())
-            self._check_schema(chunk[0], answer)
+            answer = self._fitted(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
                 return [counts for path in chunk for counts in self._counts_of([path])]
@@ -245,10 +257,12 @@ class Keeping:
 
     def _waiting(self) -> pl.DataFrame:
         """The counts that are not yet in the store."""
-        none = pl.DataFrame(schema={**self.store.schema, **INPUT_COLUMNS})
-        return pl.concat([none, *(counts.select(none.columns) for counts in self._counts)])
+        none = pl.DataFrame(schema={**self._schema, **INPUT_COLUMNS})
+        counted = (_of_dtypes(counts, self._schema) for counts in self._counts)
+        return pl.concat([none, *(counts.select(none.columns) for counts in counted)])
 
-    def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
+    def _fitted(self, file: str, answer: pl.DataFrame) -> pl.DataFrame:
+        """The counts in the dtypes of the store; an error if their values have others."""
         counted, schema = answer.drop(FILE).schema, self.store.schema
         if {*counted} != {*schema}:
             msg = (
@@ -256,13 +270,20 @@ class Keeping:
                 f"'{self.path}' has {[*schema]}; use another store"
             )
             raise pl.exceptions.SchemaError(msg)
-        for name, dtype in counted.items():
-            if dtype != schema[name]:
-                msg = (
-                    f"column '{name}' is {dtype} in '{file}', but {schema[name]} in the store "
-                    f"'{self.path}'; write it as {schema[name]}, or use another store"
-                )
-                raise pl.exceptions.SchemaError(msg)
+        valued = [name for name in counted if answer[name].null_count() < answer.height]
+        with self._fitting:
+            for name in valued:
+                if name not in self._valued:
+                    self._schema = pl.Schema({**self._schema, name: counted[name]})
+                elif counted[name] != self._schema[name]:
+                    msg = (
+                        f"column '{name}' is {counted[name]} in '{file}', but {self._schema[name]} "
+                        f"in the store '{self.path}'; write it as {self._schema[name]}, or use "
+                        "another store"
+                    )
+                    raise pl.exceptions.SchemaError(msg)
+            self._valued.update(valued)
+            return _of_dtypes(answer, self._schema)
 
     def _put(self, dropped: StatusByPath) -> bool:
         """Take a step; False if another process took one since the store was opened."""
@@ -285,6 +306,12 @@ class Keeping:
         self.done = {
             self.files.shown.get(path, path): status for path, status in (here | done).items()
         }
+
+
+def _of_dtypes(counts: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """Counts in some dtypes. Columns of other dtypes have no value."""
+    other = [name for name, dtype in schema.items() if counts.schema[name] != dtype]
+    return counts.with_columns(pl.lit(None, schema[name]).alias(name) for name in other)
 
 
 def _in_threads(
@@ -311,8 +338,6 @@ def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
             raise ValueError(msg)
     by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
     kept = {name: options[name] for name in _STORED}
-    for text in (*by, *pred, *(options["on"] or ()), *filter(None, kept.values())):
-        check_row_by_row(text)
     return {"by": by, "pred": pred, **kept, **{name: options[name] for name in (*_LATE, *_OF_CSV)}}
 
 
@@ -356,6 +381,10 @@ def keep(
         for sentence in keeping.store.upkeep(history):
             if is_shown:
                 say(f"{store}: {sentence}")
+    times = [entry.newest for entry in keeping.store.inputs.values() if entry.newest is not None]
+    if is_shown and times:
+        newest = pl.select(pl.from_epoch(pl.lit(max(times)), "us").dt.date()).item()
+        say(f"{store}: the newest row is of {newest}")
     if keeping.failures:
         (file, error), *further = keeping.failures.items()
         what = reason(error)

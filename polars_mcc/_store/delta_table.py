@@ -181,6 +181,11 @@ class Store:
         empty: dict[str, tuple[int, str]] = json.loads(self._properties.get(_EMPTY, "{}"))
         return empty
 
+    def columns_with_values(self) -> set[str]:
+        """The columns that are not null in every row."""
+        valued = self._rows().select(pl.col(*self.schema).is_not_null().any()).collect()
+        return {name for name, is_valued in valued.row(0, named=True).items() if is_valued}
+
     def scan(self) -> pl.LazyFrame:
         """Scan the counts."""
         if self._delta.version() == 0:
@@ -208,7 +213,8 @@ class Store:
 
         Args:
             added: Inputs whose counts are added, or replaced.
-            counts: Their counts, with the columns of `INPUT_COLUMNS`.
+            counts: Their counts, with the columns of `INPUT_COLUMNS`. Where a column of the store
+                has no value, it takes the dtype that it has here.
             dropped: The paths of other inputs, whose counts are dropped.
         """
         from deltalake import write_deltalake  # noqa: PLC0415 - it is optional
@@ -221,7 +227,8 @@ class Store:
         empty = {path: about for path, about in before.items() if path not in gone | has_rows}
         without_rows = (file for file in added if file.path not in has_rows)
         empty |= {file.path: (file.size, file.version) for file in without_rows}
-        dtypes = _in_delta(self.schema)
+        schema = pl.Schema({name: counts.schema[name] for name in self.schema})
+        dtypes = _in_delta(schema)
         rows = counts.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
         how: dict[str, Any] = {"mode": "append"}
         if touched:
@@ -231,6 +238,8 @@ class Store:
         is_taken = False
         try:
             with _naming_store(f"cannot write to the store '{self.path}'", CommitFailedError):
+                if schema != self.schema:
+                    self._take_dtypes(schema)
                 if touched or rows.height:
                     write_deltalake(self._delta, rows, commit_properties=_commit(), **how)
                     is_taken = True
@@ -241,6 +250,17 @@ class Store:
         finally:
             vars(self).pop("_counted", None)
         return True
+
+    def _take_dtypes(self, schema: pl.Schema) -> None:
+        """Give columns without a value other dtypes, for the values that come."""
+        from deltalake import write_deltalake  # noqa: PLC0415 - it is optional
+
+        if (dtypes := _in_delta(schema)) != _in_delta(self.schema):
+            rows = self._rows().collect().cast(dtypes)
+            how: dict[str, Any] = {"mode": "overwrite", "schema_mode": "overwrite"}
+            write_deltalake(self._delta, rows, commit_properties=_commit(), **how)
+        self._set({_SCHEMA: schema_as_text(schema)})
+        del self.schema
 
     def _set(self, properties: dict[str, str]) -> None:
         self._delta.alter.set_table_properties(

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 import polars as pl
 
@@ -49,7 +48,6 @@ class CurrentInputs:
         self.tables = [*self.shown] if logs.format.version is not None else []
         self._scan_of_file: dict[str, ScanFiles] = {}
         """How the files of a table are scanned, by path of the file."""
-        self._hive_schema = cache(logs.hive_schema)  # It opens many files.
         if self.tables:
             self._look_at_tables()
             return
@@ -133,8 +131,10 @@ class CurrentInputs:
         files = [self.shown[path] for path in chunk]
         if self._logs.format is not PARQUET:
             [file] = files
-            return self._logs.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
-        hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
+            rows = self._logs.scan_one(file)
+            named = rows.with_columns(pl.lit(chunk[0]).alias(FILE))
+            return named if rows.collect_schema() else named.clear()  # It has no columns: no rows.
+        hive_schema = self._logs.folder_dtypes[*partition_columns(chunk[0]),]
         scanned = read_files.scan_logs(replace(self._logs, files=files), FILE, hive_schema)
         names = [*map(absolute, files)]
         paths = pl.col(FILE).replace_strict(names, [*chunk], return_dtype=pl.String())

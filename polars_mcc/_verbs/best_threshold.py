@@ -35,22 +35,25 @@ def best_threshold(
             of those that keep them. 0/0 counts as 0.
         max: Metrics that must not be higher, as in `max={"fpr": 0.05}`.
         thresholds: The thresholds to try. One integer: at most this many, at the quantiles of the
-            scores of all rows, the same for all slices. Several numbers: these. None: every
-            distinct score of the slice.
+            scores of all rows, the same for all slices, and one above all scores. Several numbers:
+            these. None: every distinct score of the slice, and one above all scores.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys, with one row per slice,
         the keys, `model` if there are several scores, and
 
         - `n`: the rows scored;
-        - `threshold`: the best threshold of the slice, the largest if several are best; and `mcc`
-          (with the name of the metric), its score. 0/0 counts as 0, whatever the `zero_division`
-          of the log is. Null if the slice lacks the gold rows that a metric needs, as MCC needs
-          two classes, or if no threshold keeps `min` and `max`;
+        - `threshold`: the best threshold of the slice, the largest if several are best, with the
+          dtype that it has in `curve`. It is above all scores if it is best to predict no row
+          positive: infinity for floats. And `mcc` (with the name of the metric), its score. 0/0
+          counts as 0, whatever the `zero_division` of the log is. Null if the slice lacks the gold
+          rows that a metric needs, as MCC needs two classes, or if no threshold keeps `min` and
+          `max`;
         - `shared_threshold`: the best threshold of all rows together, which keep `min` and `max`
           together: a slice may miss them there;
         - `mcc_shared`: the score of the slice at the shared threshold; `loss`: how much worse this
-          is than the best;
+          is than the best, and 0 if it is better, as it may be where the slice misses `min` or
+          `max`;
         - `n_null`: the rows not scored.
 
     The best of many thresholds scores better on the rows that chose it than on new rows. Choose the

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -16,21 +17,22 @@ from polars_mcc._base.allowed_values import (
     check_at_least,
     check_choice,
 )
-from polars_mcc._base.message_parts import option, said
-from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
+from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.frames import Frame, FrameT
-from polars_mcc._frame.labels import from_text, is_text
-from polars_mcc._frame.late_labels import as_length, earlier
+from polars_mcc._frame.labels import is_text
+from polars_mcc._frame.late_labels import as_length, earlier, newest_or_now, now_of
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.deferred_step import inferred
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, check_plain, name_of
-from polars_mcc._keys.trailing import check_days
+from polars_mcc._keys.trailing import check_days, step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
@@ -83,7 +85,8 @@ def changes(
         to: What the rows after are compared with. "expected": with what they would score given
             their labels, at the rates of all rows of the slice; the rows before likewise. "rest":
             with the score of the rows before. Then a change of the mix of labels counts too.
-        lookback: Only look at the last periods, such as "90d" before the end of the newest.
+        lookback: Only look at the last periods, such as "90d" before the end of the newest, or
+            before now if that is earlier.
         known: Changes that somebody has seen: rows of an earlier answer, with the keys and `since`.
             Of these slices, only rows from `since` on are looked at, so that they are not found
             again. Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read
@@ -106,7 +109,9 @@ def changes(
           scores, with `to="rest"`; `diff_low`, `diff_high`, its limits;
         - `p_value`, that nothing changed, and `p_adjusted`, after correction (Float64);
         - `dispersion` (Float64): how many times as much the score varies between blocks of seven
-          periods as independent rows would. It is at least 1, and p-value and limits allow for it;
+          periods as independent rows would. Blocks are those of the calendar, whatever days have
+          rows: of days, they are weeks from Monday on, and so they are if `every` is None. It is
+          at least 1, and p-value and limits allow for it;
         - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; "labels moved" if
           the plain score changed so surely, but not given the labels; "no change"; or "not judged",
           without enough rows;
@@ -218,6 +223,7 @@ def changes(
             given_labels=to == "expected",
             min_n=min_n,
             max_changes=max_changes,
+            block=_block_of(every or "1d"),
         )
         looked_at = cells if lookback is None else _recent(cells, lookback)
         if known is not None:
@@ -225,7 +231,8 @@ def changes(
         slices = found.changes(of_slices, looked_at, cells, asked, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)
 
-    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_warn_of_future)
+    check = partial(_warn_of_times, log, of_slices)
+    slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=check)
     answer = of_slices.answer(slices, SINCE)
     if of_slices.sets is not None:
         answer = answer.with_columns(pl.col(SET).replace(_set_names(of_slices)))
@@ -241,7 +248,7 @@ def _check_log(log: Described[Any]) -> None:
         needed = option("time", "timestamp")
         msg = said("changes needs the time of a prediction: a column of the log, as in ", needed)
         raise ValueError(msg)
-    if roles.waiting and not log.has_min_age:
+    if roles.waiting and log.min_age is None:
         way_out = said(
             "say how old a row must be to be looked at, as in ", option("min_age", "30d")
         )
@@ -276,6 +283,12 @@ def _period(log: Described[Any], every: str | None) -> tuple[IntoColumn, str, st
     return time.given[0], time.name, uncut
 
 
+def _block_of(every: str) -> str:
+    """The length of seven periods. Weeks begin on Mondays, seven days on Thursdays."""
+    number, unit = step_of("every", every)
+    return f"{number}w" if unit == "d" else f"{7 * number}{unit}"
+
+
 def _apart(sliced: SlicedLog, name: str, uncut: str | None) -> tuple[SlicedLog, pl.LazyFrame]:
     """The slices of a log that is also cut by period, and their pairs, with `since`."""
     keys = tuple(key for key in sliced.keys if key != name)
@@ -296,11 +309,19 @@ def _set_names(log: SlicedLog) -> dict[str, str]:
     return {of_set: name_of(keys) for of_set, keys in (log.sets or {}).items()}
 
 
-def _warn_of_future(cells: pl.DataFrame) -> None:
-    """Warn if rows are later than now, in any zone."""
-    tomorrow = pl.lit(datetime.now(UTC) + timedelta(days=1)).dt.replace_time_zone(None)
-    time = pl.col(SINCE).cast(pl.Datetime("us")).dt.replace_time_zone(None)
-    n = cells.filter(time > tomorrow)["n"].sum()
+def _warn_of_times(log: Described[Any], slices: SlicedLog, cells: pl.DataFrame) -> None:
+    """Warn of times after now, of numbers of another unit, and of labels that stopped coming."""
+    if log.roles.waiting:
+        waiting = pl.col("n").filter(pl.col("gold").is_null())
+        of_times = slices.once(cells.lazy()).group_by(time=SINCE)
+        sums = of_times.agg(pl.col("n").sum(), waiting=waiting.sum()).collect()
+        warn_of(labels_that_stopped(sums, log.roles.gold.name))
+    days = cells[SINCE].drop_nulls().cast(pl.Date)
+    if len(days) and days.is_between(date(1969, 12, 1), date(1970, 1, 31)).all():
+        what = "all times are of January 1970: if they count seconds or milliseconds, "
+        way_out = Words("use pl.from_epoch(...)", "multiply by 1000000 or 1000 before ::TIMESTAMP")
+        warn_of([said(what, way_out)])
+    n = cells.filter(pl.col(SINCE) > now_of(cells.schema[SINCE]))["n"].sum()
     if n:
         warn_of([f"the time of {rows_in_words(float(n))} is after now: a change may be wrong"])
 
@@ -308,7 +329,8 @@ def _warn_of_future(cells: pl.DataFrame) -> None:
 def _recent(cells: pl.DataFrame, lookback: str | timedelta) -> pl.DataFrame:
     """The pairs of the last periods, and those without a time."""
     since = pl.col(SINCE)
-    oldest = earlier(since.max(), as_length("lookback", lookback))
+    newest = newest_or_now(since.max(), cells.schema[SINCE])
+    oldest = earlier(newest, as_length("lookback", lookback))
     return cells.filter(since.is_null() | (since > oldest))
 
 
@@ -317,7 +339,10 @@ def _unseen(
 ) -> pl.DataFrame:
     """The pairs since the newest known change of their slice, and those without a time."""
     seen, on = _seen(log, slices, known, cells.schema[SINCE]), [*slices.names.values()]
-    texts = [pl.col(column).cast(pl.String).alias(name) for column, name in slices.names.items()]
+    texts = [
+        as_text(pl.col(column), cells.schema[column]).alias(name)
+        for column, name in slices.names.items()
+    ]
     texts[:1] = [text.replace(_set_names(slices)) if slices.sets else text for text in texts[:1]]
     of_cells = cells.select(*texts, pl.col(SINCE))
     if not on:
@@ -352,10 +377,11 @@ def _seen(
             raise ValueError(msg)
     if VERDICT in rows.columns:
         rows = rows.filter(pl.col(VERDICT).cast(pl.String).is_in(CHANGED))
-    text = pl.String()
-    keys = [_typed(rows[name], slices.key_dtypes.get(name, text)).cast(text) for name in names]
-    seen = pl.DataFrame([*keys, _typed(rows[SINCE], dtype).alias(_SEEN)])
-    return seen.group_by(names).agg(pl.col(_SEEN).max()) if keys else seen
+    of_keys = slices.key_dtypes
+    typed = [_typed(rows[name], of_keys.get(name, pl.String())) for name in names]
+    texts = [as_text(as_expr(key.name), key.dtype).alias(key.name) for key in typed]
+    seen = pl.DataFrame([*typed, _typed(rows[SINCE], dtype).alias(_SEEN)]).select(*texts, _SEEN)
+    return seen.group_by(names).agg(pl.col(_SEEN).max()) if names else seen
 
 
 def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
@@ -365,11 +391,15 @@ def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
     ):
         msg = f"known has a column '{SINCE}' of {known.dtype}, which is no time"
         raise pl.exceptions.SchemaError(msg)
-    if known.dtype != pl.String or is_text(dtype):
-        return known.cast(pl.String if is_text(dtype) else dtype)
-    values = [None if text is None else from_text(text, dtype) for text in known]
-    for text, value in zip(known, values, strict=True):
-        if text is not None and value is None:
-            msg = f"known has {text!r} in column '{known.name}', which is no {dtype}"
-            raise ValueError(msg)
-    return pl.Series(known.name, values, dtype)
+    if is_text(dtype):
+        return known.cast(pl.String)
+    typed = read_as(as_expr(known.name), known.dtype, dtype).cast(dtype)
+    try:
+        values = known.to_frame().select(typed.alias(known.name)).to_series()
+        wrong = known.filter(known.is_not_null() & values.is_null())
+    except pl.exceptions.ComputeError:  # no JSON
+        wrong = known.drop_nulls()
+    if len(wrong):
+        msg = f"known has {wrong[0]!r} in column '{known.name}', which is no {dtype}"
+        raise ValueError(msg)
+    return values

@@ -79,7 +79,7 @@ def check(
     metric: IntoMetric = defaults.METRIC,
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     max_gap: Widest | None = None,
-    min_n: int = defaults.CHECKED_N,
+    min_n: int | None = None,
     ci: float | None = None,
     false_alarms: str | None = None,
     correction: Correction | None = defaults.CHECK_CORRECTION,
@@ -108,7 +108,7 @@ def check(
             or one number per metric, as `{"fpr": 0.05}` (see `gaps`). With `ci`, a gap fails if its
             lower limit is wider. The interval allows for all slices; each gap is judged alone.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
-            judged.
+            judged. None: 1, but 30 with `max_gap`.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below `min` (above `max`), or the whole interval of its difference to the baseline is
             on the worse side of 0, and `p_adjusted` is below 1 - `ci`. So a log that is as good as
@@ -185,6 +185,8 @@ def check(
     find = registry.find_metric if no_worse_than is None else registry.find_tested_metric
     labels = log.roles.label_dtype
     chosen = find(metric, labels)
+    unasked = defaults.CHECKED_N if max_gap is None else defaults.MIN_N
+    min_n = unasked if min_n is None else min_n
     if max_gap is not None:
         widest = limits(metric, max_gap, min, max, no_worse_than)
         return _passed(*judged_gaps(log, keys, widest, min_n, ci))

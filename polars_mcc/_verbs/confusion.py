@@ -15,7 +15,7 @@ from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, unscore
 from polars_mcc._counts.cut_into_slices import cut
 from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
-from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.labels import as_labels, known_labels, label_names
@@ -166,9 +166,7 @@ def _matrix(
         on = [*log.slice, *sides]
         for side in sides:
             slices = slices.with_columns(pl.lit(labels.implode()).first().alias(side)).explode(side)
-    matrix = slices.join(
-        cells, on=on or pl.lit(0), how="left", nulls_equal=True, maintain_order="left"
-    )
+    matrix = joined(slices, cells, on, maintain_order="left")
     shown = (as_expr(name).fill_null(0) for name in values)
     return matrix.select(*log.slice, *sides, *shown, *log.unscored)
 

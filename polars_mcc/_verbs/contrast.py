@@ -11,7 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import Correction, Method
+from polars_mcc._base.allowed_values import Correction, Method, check_at_least
 from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
@@ -39,6 +39,7 @@ def contrast(
     within: IntoKey | Sequence[IntoKey] | None = None,
     ratio: bool = False,
     metric: IntoMetric = defaults.METRIC,
+    min_n: int = defaults.CONTRASTED_N,
     ci: float = defaults.LEVEL,
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
@@ -59,6 +60,8 @@ def contrast(
             of the slice is 0, and infinite if the score of the reference is; null if both are.
         metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
             `by`.
+        min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
+            rows, it is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald", as in `by`. The
             interval of the difference is made from both.
@@ -77,7 +80,8 @@ def contrast(
           rates of all rows with their gold label;
         - `diff`, the slice minus the reference, with `diff_low`, `diff_high`, `diff_se`, its
           interval and standard error; or with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
-        - `p_value`, that both scores are equal, and `p_adjusted`, after correction (Float64);
+        - `p_value`, that both scores are equal, and `p_adjusted`, after correction (Float64): null
+          with fewer than `min_n` rows;
         - `n_null`: the rows of the slice not scored.
 
         The test asks whether two scores are equal, not whether all rates are. Its variances come
@@ -86,7 +90,9 @@ def contrast(
         classes, such as "f1_macro", has elsewhere: it is then a mean of other classes. For
         "precision_macro", "precision_weighted" and "mcc_macro", all classes must be predicted
         too. With one gold class they are null for these, "kappa", "markedness", "mcc" and
-        "roc_auc".
+        "roc_auc". If it is the rest that lacks a class, as all its gold rows are inside the slice,
+        the slice has the p-value of "expected", also beside the total: rows of this class are
+        no better and no worse than themselves. Not so with sample weights or `nulls="reweight"`.
 
         Two slices have no row in common. A slice and the total share the rows of the slice. The
         interval takes this into account, unless one of the scores has no standard error. If a slice
@@ -150,6 +156,7 @@ def contrast(
         polars-mcc contrast logs/ --by country --to country=US --within device --metric f1_macro
     """
     options_of_differences.check(ci, method, correction)
+    check_at_least("min_n", min_n, 1)
     inside, names, of_whole = options_of_differences.keys_and_within(log, "contrast", keys, within)
     _check_to(log, to, names, ratio=ratio)
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype, ratio=ratio)
@@ -176,7 +183,10 @@ def contrast(
         from polars_mcc._comparisons.slice_and_reference import contrasts  # noqa: PLC0415 - NumPy, for it alone
 
         slices = contrasts(
-            sliced, coarser, cells, asked, reference, ratio=ratio, correction=correction
+            *(sliced, coarser, cells, asked, reference),
+            ratio=ratio,
+            min_n=min_n,
+            correction=correction,
         )
         return options_of_differences.answer_of(sliced, slices, columns)
 

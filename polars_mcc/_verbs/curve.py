@@ -35,16 +35,20 @@ def curve(
         metrics: The metrics at each threshold: names of `metrics()` that need only the counts of
             two classes, not each class or pair.
         thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
-            of all rows, the same for all slices. Several numbers: these; memory then does not
-            grow with the number of distinct scores. A float column rounds them as its own values;
-            integers and decimals are compared exactly. None: every distinct score of the slice.
+            of all rows, the same for all slices, and one above all scores. Several numbers: these;
+            memory then does not grow with the number of distinct scores. A float column rounds them
+            as its own values; integers and decimals are compared exactly. None: every distinct
+            score of the slice, and one above all scores.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys and the threshold, with
         the keys, `model` if there are several scores, and
 
-        - `threshold`: dtype of the score. If thresholds are listed: Float64, or integers or
-          decimals if Float64 would round one;
+        - `threshold`: dtype of the score, but Int64 for narrower integers, and decimals have 38
+          digits. If thresholds are listed: Float64, or integers or decimals if Float64 would round
+          one. The last threshold is above all scores, unless thresholds are listed, and no row is
+          predicted positive: infinity for floats, else one unit more than the largest score of
+          all rows. A score that is infinite, or the largest of 64 bits or more, reaches it;
         - `n`, `tp`, `fp`, `fn`, `tn` (Int64; Float64 for float weights): the rows scored, then the
           true positives, false positives, false negatives and true negatives;
         - `mcc` (Matthews 1975), `f1` = 2·tp / (2·tp + fp + fn), or else the `metrics` (Float64).
@@ -69,7 +73,7 @@ def curve(
         >>> import polars_mcc
         >>> log = pl.DataFrame({"gold": [True, True, False], "score": [0.9, 0.6, 0.7]})
         >>> log.mcc(score="score").curve().select("threshold", "tp", "fp", "mcc")
-        shape: (3, 4)
+        shape: (4, 4)
         ┌───────────┬─────┬─────┬──────┐
         │ threshold ┆ tp  ┆ fp  ┆ mcc  │
         │ ---       ┆ --- ┆ --- ┆ ---  │
@@ -78,6 +82,7 @@ def curve(
         │ 0.6       ┆ 2   ┆ 1   ┆ 0.0  │
         │ 0.7       ┆ 1   ┆ 1   ┆ -0.5 │
         │ 0.9       ┆ 1   ┆ 0   ┆ 0.5  │
+        │ inf       ┆ 0   ┆ 0   ┆ 0.0  │
         └───────────┴─────┴─────┴──────┘
 
     Command line:

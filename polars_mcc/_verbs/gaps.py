@@ -40,7 +40,7 @@ def gaps(
     *keys: IntoKey,
     metrics: IntoMetrics = defaults.METRICS,
     within: IntoKey | Sequence[IntoKey] | None = None,
-    min_n: int = defaults.CHECKED_N,
+    min_n: int = defaults.MIN_N,
     ci: float = defaults.LEVEL,
     correction: Correction = defaults.CORRECTION,
 ) -> FrameT:
@@ -57,8 +57,8 @@ def gaps(
         metrics: One metric or several, as in `by`, all of labels or all of scores, with intervals.
         within: Compare slices only within each value of these columns, such as countries within
             each device.
-        min_n: The least number of rows of a slice. Smaller slices are left out. With sample weights
-            w, the rows are (Σ w)² / Σ w².
+        min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
+            p-value is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests: see `compare`.
 
@@ -93,8 +93,9 @@ def gaps(
         w = m / (v̄ (1 - v̄)), and W = Σ w (DerSimonian and Laird 1986).
 
         The interval is a union over all pairs of slices. Each pair has the interval of Zou (2007),
-        of Wilson's limits with half a row more (Newcombe 1998), at the critical value of Tukey's
-        range of S slices. The limits of the gap are the largest lower and the largest upper limit.
+        of the limits of Clopper and Pearson (1934), at the critical value of Tukey's range of S
+        slices: the limits of the binomial distribution, as Peizer and Pratt (1968) approximate it.
+        The limits of the gap are the largest lower and the largest upper limit.
         So it may be that `diff_low` is 0 although the p-value is small: many small differences are
         sure together, and none alone. The guide has the measured coverage.
 
@@ -106,12 +107,14 @@ def gaps(
     The errors of `by` are raised too.
 
     References:
-        R. DerSimonian and N. Laird, Meta-analysis in clinical trials, Controlled Clinical Trials 7
-        (1986) 177-188. J. P. Imhof, Computing the distribution of quadratic forms in normal
-        variables, Biometrika 48 (1961) 419-426. R. G. Newcombe, Interval estimation for the
-        difference between independent proportions, Statistics in Medicine 17 (1998) 873-890. J. W.
-        Tukey, The problem of multiple comparisons (1953). G. Y. Zou, Toward using confidence
-        intervals to compare correlations, Psychological Methods 12 (2007) 399-413.
+        C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26
+        (1934) 404-413. R. DerSimonian and N. Laird, Meta-analysis in clinical trials, Controlled
+        Clinical Trials 7 (1986) 177-188. J. P. Imhof, Computing the distribution of quadratic forms
+        in normal variables, Biometrika 48 (1961) 419-426. D. B. Peizer and J. W. Pratt, A normal
+        approximation for binomial, F, beta, and other common, related tail probabilities, Journal
+        of the American Statistical Association 63 (1968) 1416-1456. J. W. Tukey, The problem of
+        multiple comparisons (1953). G. Y. Zou, Toward using confidence intervals to compare
+        correlations, Psychological Methods 12 (2007) 399-413.
 
     Examples:
         >>> import polars as pl
@@ -125,7 +128,7 @@ def gaps(
         │ ---              ┆ ---              ┆ ---      ┆ ---      ┆ ---       ┆ ---      │
         │ str              ┆ str              ┆ f64      ┆ f64      ┆ f64       ┆ f64      │
         ╞══════════════════╪══════════════════╪══════════╪══════════╪═══════════╪══════════╡
-        │ ink_band = light ┆ ink_band = heavy ┆ 0.023625 ┆ 0.0      ┆ 0.057178  ┆ 0.123649 │
+        │ ink_band = light ┆ ink_band = heavy ┆ 0.023625 ┆ 0.0      ┆ 0.056582  ┆ 0.123649 │
         └──────────────────┴──────────────────┴──────────┴──────────┴───────────┴──────────┘
 
     Command line:
@@ -203,10 +206,10 @@ def judged_gaps(
     of_metric = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
     with_limits = found.lazy().collect().with_columns(of_metric.alias(MAX_GAP))
     judged = with_limits.with_columns(verdict.cast(VERDICTS).alias(VERDICT))
-    return judged, _failure(judged, ci)
+    return judged, _failure(judged, min_n, ci)
 
 
-def _failure(judged: pl.DataFrame, ci: float | None) -> str:
+def _failure(judged: pl.DataFrame, min_n: int, ci: float | None) -> str:
     """The message of the error: which gaps are too wide, or cannot be judged; "" if all pass."""
     if judged.is_empty():
         return "there is no slice to judge"
@@ -222,5 +225,6 @@ def _failure(judged: pl.DataFrame, ci: float | None) -> str:
     left = {*judged.select(apart).rows()} - {*known.select(apart).rows()}
     if left:
         names = ", ".join(" of ".join(row) for row in sorted(left))
-        messages.append(f"no gap of {names} can be judged: fewer than two slices are compared")
+        few = f"fewer than two slices of {min_n} rows or more are compared"
+        messages.append(f"no gap of {names} can be judged: {few}")
     return "; ".join(messages) + table(wide.drop(VERDICT))

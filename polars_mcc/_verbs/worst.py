@@ -139,8 +139,9 @@ def worst(
           corrected for `n_tested` tests, also of slices that are better than the rest. It uses the
           larger of `p_value` and the p-value of the remaining rows of the slice. With `verdicts`,
           for a slice that is not behind: its value if it were listed next;
-        - `loss` (Float64): how much better the log would score without the slice. It is below 0
-          if the log would score worse: MCC over a log is not a mean over its slices;
+        - `loss` (Float64): how much better the log would score without the slice, with both scores
+          as in `by`. It is below 0 if the log would score worse: MCC over a log is not a mean over
+          its slices;
         - `confusion` (String): the confusion with the largest excess of rows, in words, such as
           "40 % of gold 0 predicted 1, 28 % elsewhere". If only one label is predicted, but there
           are several gold labels: the most frequent label that is missed, such as
@@ -164,8 +165,11 @@ def worst(
         `metric="accuracy"` finds it. The same holds for a slice with a single predicted label if
         `zero_division` is not 0, and for "precision", which may be anything there. For a mean over
         classes, such as "f1_macro", a slice without one of the gold classes is not tested: its
-        score is the mean of other classes. With `nulls="reweight"`, a slice and its rest are
-        reweighted apart; a slice is not tested if one of its predictions has no labelled row.
+        score is the mean of other classes. If it is the rest that lacks a class, as all its gold
+        rows are inside the slice, the slice is tested as with to="expected", and has no interval;
+        with sample weights, clusters or `nulls="reweight"` it is not tested. With
+        `nulls="reweight"`, a slice and its rest are reweighted apart; a slice is not tested if one
+        of its predictions has no labelled row.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
     that fail*. Memory: 1 or 2 bytes per row, key and label; numbers and times take the bytes of
@@ -276,7 +280,7 @@ def worst(
         long=long,
         to=to,
     )
-    warn = warner(log, of_two_classes=chosen.is_of_two)
+    warn = warner(log, of_two_classes=chosen.is_of_two or chosen.is_of_positive)
 
     def answer() -> pl.DataFrame:
         coded = coded_log(sliced, bins=bins, least=min_n)

@@ -26,14 +26,14 @@ from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.count_rows import null_and_squared, weight_total
 from polars_mcc._counts.pair_counts import n_rows_of
 from polars_mcc._counts.parquet_codes import Values, codes_of_log, combined
-from polars_mcc._counts.parquet_files import FAILURES, need, scan_of
+from polars_mcc._counts.parquet_files import Unsuited, need, scan_of
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
 from polars_mcc._frame.labels import is_text
 from polars_mcc._keys.bins import (
     FEW,
     FORMATS,
     Cuts,
-    cuts_in,
+    cuts_of,
     is_calendar,
     places_sampled,
     span,
@@ -145,8 +145,11 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
     cuts = {}
     if bins is not None:
         numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
-        of_keys = sample.select(*(KEY + key for key in numbers), "weight")
-        cuts = dict(zip(numbers, cuts_in(of_keys, bins, few=FEW * bins), strict=True))
+        of_keys = read.lazy().select(
+            *(KEY + key for key in numbers),
+            weight=pl.lit(1) if log.weight_name is None else "weight",
+        )
+        cuts = dict(zip(numbers, cuts_of(of_keys, bins, few=FEW * bins), strict=True))
     weight = None if weights is None else weights.n
     if weights is not None and weights.squares is not None:
         # No slice is worth more rows of equal weight than it has; rows of weight 0 are none.
@@ -210,7 +213,7 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, CodedColum
     try:
         groups = [{**group} for group in codes_of_log(scan, values)]
         need(n_rows_of(log) == sum(len(group[names[0]]) for group in groups))
-    except FAILURES:
+    except Unsuited:
         return {}
     texts = {name: values[name].series(pl.String()) for name in names}
     # One column after another, so that only one is twice in memory.

@@ -43,7 +43,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     step = max(1, _LABELS_AT_ONCE // max(1, in_slice))
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
-    parts = [Comparisons(*(np.zeros(0),) * 7)]
+    parts = [Comparisons(*(np.zeros(0),) * 6)]
     n_slices, threads = 0, pl.thread_pool_size()
     waiting: deque[Future[Comparisons]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -79,6 +79,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
         np.concatenate([np.zeros(0, bool), *is_distinct]),
         stand_for > search.settings.max_share * whole.n,
         whole.score,
+        whole.shown,
         n_small,
     )
 
@@ -120,6 +121,8 @@ class _WholeLog:
     n: float
     """The weight of the rows that the scored rows stand for."""
     score: float
+    shown: float
+    """The score as in `by` (see `ModelSearch.shown`)."""
     rows: float
     """The rows m of the score of the log as a proportion; 0 if it is unknown."""
 
@@ -130,9 +133,11 @@ class _WholeLog:
         pairs = search.counter.represented(every)
         margins = search.counter.margins(pairs, 0, 1)
         counts = pairs if search.settings.metric.pairs else margins
-        [score] = search.scale.turn * search.values(counts, search.scorer.zero_division)
+        turn, zero_division = search.scale.turn, search.scorer.zero_division
+        [score], [shown] = turn * search.values(counts, zero_division), search.shown(counts)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
-        return cls(search, every, pairs, margins, float(pairs.n.sum()), float(score), rows)
+        of_log = float(pairs.n.sum()), float(score), float(shown), rows
+        return cls(search, every, pairs, margins, *of_log)
 
     def compared(self, batch: Batch, first: int, last: int, needed: float) -> Comparisons:
         """Compare the slices with the numbers from `first` to `last` with their rests.
@@ -147,23 +152,28 @@ class _WholeLog:
         shown: list[Floats] = [np.zeros(0)] * 2
         if settings.verdicts:
             shown = [search.shown(own), search.shown(others)]
-        is_comparable = np.ones(last - first, bool)
+        is_comparable = has_rest = np.ones(last - first, bool)
         if not metric.is_of_scores:
-            sides = (*here[:2], *self.margins[:2])
-            n_classes = ((side > 0).sum(1) for side in sides)
-            is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
-        if settings.to == "expected":
-            pairs = search.counter.represented(pairs_of(batch.pairs, np.arange(first, last)))
-            pool = np.zeros(last - first, np.int64), self.pairs
-            reference, spread, evidence = search.below_expected(pairs, *pool)
-        else:
-            reference, comparable = rest, np.where(is_comparable, rest, math.nan)
-            n = here[0].sum(1) if search.counter.is_reweighted else batch.n[first:last]
-            spread, evidence = self._below_rest(
-                batch.pairs, first, n, score, comparable, needed=needed
+            every, *sides = (
+                [(side > 0).sum(1) for side in margins[:2]]
+                for margins in (self.margins, here, left)
             )
+            is_comparable, has_rest = (
+                np.asarray(has_classes(metric.classes_needed, *side, *every)) for side in sides
+            )
+        n = here[0].sum(1) if search.counter.is_reweighted else batch.n[first:last]
+        by_labels = np.flatnonzero(search.is_by_labels & ~has_rest)
+        if settings.to == "expected":
+            by_labels, has_rest = np.arange(last - first), np.zeros(last - first, bool)
+        comparable = np.where(is_comparable & has_rest, rest, math.nan)
+        spread, evidence = self._below_rest(batch.pairs, first, n, score, comparable, needed=needed)
+        if len(by_labels):
+            pairs = search.counter.represented(pairs_of(batch.pairs, first + by_labels))
+            pool = np.zeros(len(by_labels), np.int64), self.pairs
+            of_labels = search.below_expected(pairs, *pool)
+            rest[by_labels], spread[by_labels], evidence[by_labels] = of_labels
         evidence = np.where(is_comparable, evidence, math.nan)
-        return Comparisons(score, rest, reference, spread, evidence, *shown)
+        return Comparisons(score, rest, spread, evidence, *shown)
 
     @property
     def _nothing(self) -> float:

@@ -108,6 +108,9 @@ class Overlaps:
         limits = search.limits(pairs, Pools(np.repeat(number, 2), pool))
         v, up, down = limits.proportion, limits.rows_up, limits.rows_down
         apart = scale.evidence(v[::2], up[::2], v[1::2], down[1::2])
+        lacks = search.is_by_labels & np.isnan(limits.spread[1::2]) & ~np.isnan(limits.spread[::2])
+        if lacks.any():
+            apart = np.where(lacks, search.below_expected(inside, number, pool)[2], apart)
         collapsed = search.collapse(inside, number, pool)
         if search.log.clusters is not None:
             apart = self._by_cluster(masks, self.of_pairs(pairs, limits.phi), apart)

@@ -117,9 +117,16 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
     return rows.with_columns(
         n_tested=pl.lit(n_tested, pl.Int64),
         n_untested=pl.lit(compared.n_small + n_slices - n_tested, pl.Int64),
-        loss=pl.col("rest") - compared.overall,
+        loss=_loss(search, compared),
         model=pl.lit(search.model),
     )
+
+
+def _loss(search: ModelSearch, compared: ComparedSlices) -> pl.Expr:
+    """How much better the log would score without a slice: both scores are as in `by`."""
+    [overall] = as_shown(np.array([compared.shown_overall]))
+    better = pl.col("score_a") - pl.lit(overall, pl.Float64)
+    return (search.scale.turn * better).fill_nan(None)
 
 
 def _values_and_sizes(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
@@ -151,9 +158,9 @@ def _listed(
         *of_arrays(p_value=own, p_adjusted=p_adjusted),
         verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
     )
-    rows = rows.with_columns(rest=turn * pl.col("score_a"))
-    loss, end = pl.col("rest") - compared.overall, "diff_low" if turn < 0 else "diff_high"
-    return rows.with_columns(order=-loss if settings.rank == "loss" else turn * pl.col(end))
+    gap = turn * pl.col("diff_low" if turn < 0 else "diff_high")
+    order = -_loss(search, compared) if settings.rank == "loss" else gap
+    return rows.with_columns(order=order)
 
 
 def _unlisted(
@@ -185,7 +192,6 @@ def _unlisted(
         p_value=shown,
         p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
         order=p,
-        rest=comparisons.rest[slices],
     )
     diff = score - (rest if search.settings.to == "rest" else of_labels)
     rows = _values_and_sizes(compared, slices).with_columns(of_labels, *arrays)

@@ -129,9 +129,9 @@ class ModelSearch:
         values = self.values(counts, zero_division)
         if zero_division is None or not math.isnan(zero_division):
             return values
-        # 0/0 is NaN. A score without gold rows is null.
-        is_known = ~np.isnan(self.values(counts, 0.0))
-        return np.where(np.isnan(values) & is_known, _NOT_A_NUMBER, values)
+        # A score with 0/0 in it is NaN. A score without gold rows is null.
+        at_0, at_1 = (self.values(counts, number) for number in (0.0, 1.0))
+        return np.where(~np.isnan(at_0) & (at_0 != at_1), _NOT_A_NUMBER, values)
 
     def limits(self, pairs: Counted, pools: Pools | None = None) -> Limits:
         """The scores of slices, and how sure they are."""
@@ -143,6 +143,12 @@ class ModelSearch:
         rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
         proportion = scale.proportion(score)
         return Limits(score, proportion, rows_up, rows_down, high - score, measured.phi)
+
+    @property
+    def is_by_labels(self) -> bool:
+        """Whether a slice is tested by gold label if its rest lacks one of its classes."""
+        is_of_rows = self.scorer.is_frequency and not self.scorer.is_reweighted
+        return self.settings.metric.needs_all_classes and is_of_rows and self.log.clusters is None
 
     def below_expected(
         self, pairs: Counted, pool_of: Ints, pool: Counted
@@ -178,8 +184,6 @@ class Comparisons(NamedTuple):
 
     score: Floats
     """0/0 is unknown."""
-    rest: Floats
-    """The score of all other rows."""
     reference: Floats
     """The score that the slice is compared with."""
     spread: Floats
@@ -215,7 +219,9 @@ class ComparedSlices:
     has_most_rows: Flags
     """Whether it has more than `max_share` of the scored rows."""
     overall: float
-    """The score of the log."""
+    """The score of the log. 0/0 is unknown, unless it counts as 0."""
+    shown_overall: float
+    """The score of the log as in `by` (see `ModelSearch.shown`)."""
     n_small: int
     """How many slices are too small."""
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.message_parts import Words, as_sql, said
+from polars_mcc._base.message_parts import as_time, said
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
 from polars_mcc._counts.spelling import alike, differ
 from polars_mcc._frame.labels import is_text
-from polars_mcc._keys.bins import cuts_in
+from polars_mcc._keys.bins import cuts_of
 from polars_mcc._worst.column_codes import CodedLog, codes_of, totals
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
@@ -44,11 +44,10 @@ def odd_keys(log: CodedLog, gold: str, min_n: float) -> Iterator[str]:
             continue
         values = log.n_values.get(key, 0)
         if is_text(dtype) and values > _MANY and n < values * min_n:
-            name = as_sql(key)
             yield said(
                 f"key '{key}' is text with about {float(f'{min(values, n):.2g}'):,.0f} values, so "
                 "most of its slices have too few rows. Is it a time? Convert it, as in ",
-                Words(f"pl.col('{key}').str.to_datetime()", f"--by '{name}::DATETIME AS {name}'"),
+                as_time(key),
                 ". Is it an id? Leave it out.",
             )
         elif dtype.is_integer() and values >= 0.9 * n and n >= 100:
@@ -90,7 +89,7 @@ def _pure_label(key: pl.Series, log: CodedLog, names: dict[str, str]) -> str | N
     weight = log.sample["weight"]
     if key.dtype.is_numeric():  # Numbers with many values are binned.
         rows = pl.DataFrame({"key": key, "weight": weight})
-        [cuts] = cuts_in(rows, _BINS, few=_BINS)
+        [cuts] = cuts_of(rows.lazy(), _BINS, few=_BINS)
         key = rows.select(cuts.bin_of(pl.col("key"))).to_series() if cuts.ends else key
     codes, values = codes_of(key)
     n_labels = len(log.labels)

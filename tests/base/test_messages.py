@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import polars as pl
 import pytest
 
+from polars_mcc._base.errors_on_collect import Failure, in_own_words, unless
 from polars_mcc._base.message_parts import (
     Words,
     cast,
@@ -51,3 +53,15 @@ def test_an_error_carries_both(kind):
     assert str(error) == "ci=0.95"
     assert in_shell(of_error(error)) == "--ci 0.95"
     assert in_shell(of_error(kind("plain"))) == "plain"
+
+
+def test_a_message_about_a_value_is_whole_whatever_the_value():
+    """Polars writes several values, without escapes: they look like the end of one."""
+    values = ['x", "y', 'a"]b', "line\nbreak", "back\\slash", '"', "…"]
+    for value, engine in itertools.product(values, ("in-memory", "streaming")):
+        rows = pl.LazyFrame({"id": [value, value, "other"]})
+        message = ("id '", pl.col("id"), "' is there twice")
+        query = rows.select(unless(pl.col("id"), Failure(pl.col("id") == value, message)))
+        with pytest.raises(pl.exceptions.InvalidOperationError) as raised, in_own_words():
+            query.collect(engine=engine)
+        assert str(raised.value) == f"id '{value}' is there twice"

@@ -137,9 +137,9 @@ def largest(counts: Array, max_changes: int = 3) -> Found:
     parts = [(np.zeros(0), np.zeros(0, np.int64))]
     for part in parts_of(len(counts), AT_ONCE):
         steps = steps_of(counts[part])
-        dispersion = (
-            steps.dispersion(max_changes) if max_changes else np.ones(part.stop - part.start)
-        )
+        dispersion = np.ones(part.stop - part.start)
+        if max_changes:
+            dispersion = steps.dispersion(max_changes, np.arange(counts.shape[1]) // 7)
         split = steps.split(MIN_N, 0.01, dispersion, falls=True, rises=False)
         parts.append((np.nan_to_num(split.p_value, nan=1.0), split.since))
     return Found(*map(np.concatenate, zip(*parts, strict=True)))

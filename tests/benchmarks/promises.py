@@ -419,7 +419,7 @@ def questions(
         "compare": lambda metric: log.mcc(**options, **models).compare("sample", metric=metric),
         **{
             to: lambda metric, to=to: described.contrast(
-                "part", within="sample", to=to, metric=metric
+                "part", within="sample", to=to, metric=metric, min_n=1
             ).filter("part")
             for to in others
         },

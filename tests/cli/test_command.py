@@ -787,8 +787,8 @@ def test_json_tells_nan_and_infinities_from_null(form, dtype, place, tmp_path):
     **{
         "values, texts": [
             ([b"\x00\xff", b"|<\n", None], ["00ff", "7c3c0a", None]),
-            ([[b"\x00"], [None, b"\xff"], None], ["[00]", "[null, ff]", None]),
-            ([{"a": [b"\xff"]}, {"a": None}, None], ["{a: [ff]}", "{a: null}", None]),
+            ([[b"\x00"], [None, b"\xff"], None], ['["00"]', '[null, "ff"]', None]),
+            ([{"a": [b"\xff"]}, {"a": None}, None], ['{"a": ["ff"]}', '{"a": null}', None]),
         ]
     },
 )
@@ -1305,8 +1305,8 @@ def test_keys_that_are_text_with_too_many_values_are_told(tmp_path, monkeypatch)
     assert done.exit_code == 0, done.output
     told = re.findall(r"key '(\w+)' is text with about \d+ values", done.stderr)
     assert told == ["at", "id"]
-    [key] = re.findall(r"as in --by '(at::.*?)'", done.stderr)
-    found = answered("worst", "log.csv", "--by", key, "--by", "k", "--verdicts")
+    [cast] = re.findall(r"Convert it, as in (at::\w+) if it is like 2026", done.stderr)
+    found = answered("worst", "log.csv", "--by", f"{cast} AS at", "--by", "k", "--verdicts")
     typed = pl.read_csv("log.csv").with_columns(pl.col("at").str.to_datetime())
     assert_frame_equal(found, typed.mcc.worst("at", "k", verdicts=True))
     computed = invoke("worst", "log.csv", "--by", "upper(id) AS user")
@@ -1579,14 +1579,16 @@ class TestTextsAndNames:
     )
     def test_a_time_function_of_text(self, option, sql):
         told = self.told(option, sql)
-        assert told.endswith(": 'ts' is text, not a time; convert it, as in ts::TIMESTAMP\n")
+        assert (
+            ": 'ts' is text, not a time; convert it, as in ts::TIMESTAMP if it is like 20" in told
+        )
         assert f"{option.removeprefix('--')} " in told
         mended = re.sub(r"\bts\b", "ts::TIMESTAMP", sql)
         assert answered("by", "log.parquet", option, mended).height
 
     def test_a_name_that_is_no_word_is_quoted(self):
         told = self.told("--by", 'year("my ts")')
-        assert told.endswith("""text, not a time; convert it, as in "my ts"::TIMESTAMP\n""")
+        assert """text, not a time; convert it, as in "my ts"::TIMESTAMP if it is like 20""" in told
         assert answered("by", "log.parquet", "--by", 'year("my ts"::TIMESTAMP)').height == 1
 
     def test_other_functions_of_text_are_refused_before_rows_are_read(self):
@@ -1599,7 +1601,7 @@ class TestTextsAndNames:
         for name, sql in {"ts": "ts::TIMESTAMP", "'my ts'": '"my ts"::TIMESTAMP'}.items():
             told = self.told("--by", f"trailing({name}, '7d')")
             way_out = f"trailing('{sql}', '7d')"
-            assert told.endswith(f"but is String; parse it first, as in {way_out}\n")
+            assert f"but is String; parse it first, as in {sql} if it is like 2026-03-31" in told
             found = answered("by", "log.parquet", "--by", way_out)
             assert found["n"].to_list() == [7, 5]
 
@@ -1704,3 +1706,47 @@ class TestTextAgainstNumbers:
         failed = invoke(*asked, "--null", "NA")
         assert failed.exit_code == 1
         assert " 0.25 " in failed.stdout
+
+
+def test_changes_that_judge_nothing_say_so(tmp_path):
+    """Exit code 1, as of `check`; and numbers that are no times yet say how to be them."""
+    path, start = tmp_path / "log.csv", dt.datetime(2026, 9, 1, tzinfo=dt.UTC)
+    days = [start + dt.timedelta(i // 20) for i in range(800)]
+    factors = {"s": 1, "ms": 1000, "us": 1_000_000}
+    pl.DataFrame(
+        {"day": [str(day.date()) for day in days], "gold": [0, 1] * 400, "pred": [0, 1, 1, 0] * 200}
+        | {
+            unit: [int(day.timestamp()) * factor for day in days]
+            for unit, factor in factors.items()
+        }
+    ).write_csv(path)
+    asked = ("changes", str(path), "--false-alarms", "1y", "--time")
+    assert invoke(*asked, "day::DATE").exit_code == 0
+    for typed in (
+        ("day::DATE", "--min-age", "400d"),
+        ("day::DATE", "--filter", "day > '2030-01-01'"),
+        ("day::DATE", "--min-n", "500"),
+        ("s::TIMESTAMP",),
+        ("ms::TIMESTAMP",),
+    ):
+        for form in ("table", "json"):
+            done = invoke(*asked, *typed, "--format", form)
+            assert (done.exit_code, "there is no slice to judge" in done.stderr) == (1, True)
+            assert ("of January 1970" in done.stderr) == typed[0].endswith("TIMESTAMP")
+            assert all(option in done.stderr for option in typed[1:2] if option != "--min-n")
+    for unit, magnitude in {"s": r"\(1.8e9", "ms": r"\(1.8e12", "us": "microseconds"}.items():
+        refused = invoke(*asked, unit)
+        assert refused.exit_code == 2
+        [code] = re.findall(rf"(?:: |, )([^,:]*::TIMESTAMP) if [a-z ]*{magnitude}", refused.stderr)
+        assert invoke(*asked, code).exit_code == 0, code
+
+
+def test_a_text_in_double_quotes_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"k": ["N/A", "x"], "gold": [0, 1], "pred": [0, 1]}).write_parquet("log.parquet")
+    for option, sql in (("--filter", 'k != "N/A"'), ("--by", 'k = "N/A"'), ("--gold", 'k = "N/A"')):
+        done = invoke("by", "log.parquet", option, sql)
+        assert "no column 'N/A'. The columns are " in done.stderr
+        assert done.stderr.endswith("A text is in single quotes: 'N/A'.\n")
+        again = invoke("by", "log.parquet", option, sql.replace('"', "'"))
+        assert "N/A" not in again.stderr or option == "--gold"

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
 
-import polars_mcc  # noqa: F401 - registers the namespace
+from polars_mcc import PredictionLogWarning
 
 PREDICTIONS = pl.DataFrame(
     {
@@ -97,10 +97,79 @@ def test_files_of_text():
     done = invoke("by", "predictions.csv", *of_text, "--format", "csv")
     assert done.stdout.splitlines()[-1] == "4,0.5773502691896258,2,2", done.output
     PREDICTIONS[:1].write_csv("predictions.csv")
-    differ = invoke("by", "predictions.csv", *of_text)
-    assert "on 'id' is Int64 in the predictions and String in the outcomes" in differ.stderr
-    assert "cast both, as in id::VARCHAR" in differ.stderr
-    assert invoke("by", "predictions.csv", *of_text, "--text", "id", "--text", "y").exit_code == 0
+    alone = invoke("by", "predictions.csv", *of_text, "--format", "csv")
+    assert alone.stdout.splitlines()[-1].split(",")[0] == "1", "007 is text in both"
+
+
+IDS = ["7", "007", "70", "x7", "8"]
+OTHERS = {
+    "text": pl.Series(["7", "007", "x7"]),
+    "integers": pl.Series([7, 70, 8], dtype=pl.Int16),
+    "decimals": pl.Series(["7", "70", "8"]).cast(pl.Decimal(38, 0)),
+    "categories": pl.Series(["7", "007", "x7"], dtype=pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("is_log", [True, False])
+def test_ids_of_csv_are_text_or_as_they_are_beside(kind, is_log):
+    """CSV beside CSV and beside Parquet, on either side: by the text of each id."""
+    other = OTHERS[kind]
+    for ids in ([*IDS], [id_ for id_ in IDS if id_ not in {"007", "x7"}]):
+        frames = {"csv": pl.Series(ids), "parquet": other}
+        texts = [{*series.cast(pl.String)} for series in frames.values()]
+        for suffix, series in frames.items():
+            label = "pred" if (suffix == "csv") == is_log else "y"
+            frame = pl.DataFrame({"id": series, label: 1})
+            (frame.write_csv if suffix == "csv" else frame.write_parquet)(f"{label}.{suffix}")
+            frame.cast({"id": pl.String}).write_csv(f"{label}.csv")
+        log, labels = ("pred.csv", "y.parquet") if is_log else ("pred.parquet", "y.csv")
+        asked = ("--on", "id", "--gold", "y", "--metric", "accuracy", "--format", "csv")
+        for typed in ((), ("--text", "id")):
+            done = invoke("by", log, "--outcomes", labels, *asked, *typed)
+            if "007" in ids and kind in {"integers", "decimals"}:
+                assert done.exit_code == 2
+                csv = log if is_log else labels
+                assert f"polars-mcc: '{csv}': 'id' is '007', but no" in done.stderr
+                assert ("use --on 'id::BIGINT'" in done.stderr) == (kind == "integers")
+                continue
+            n, both = done.stdout.splitlines()[-1].split(",")[0], len(texts[0] & texts[1])
+            assert int(n) == both, done.output
+            plain = invoke("by", "pred.csv", "--outcomes", "y.csv", *asked, *typed)
+            assert int(plain.stdout.splitlines()[-1].split(",")[0]) == both
+
+
+def test_numbers_of_csv_may_be_asked_for():
+    pl.DataFrame({"id": ["007", "8"], "pred": [1, 0]}).write_csv("log.csv")
+    pl.DataFrame({"id": [7, 8], "y": [1, 0]}).write_parquet("labels.parquet")
+    asked = ("--outcomes", "labels.parquet", "--on", "id::BIGINT", "--gold", "y", "--format", "csv")
+    assert invoke("by", "log.csv", *asked).stdout.splitlines()[-1].split(",")[0] == "2"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_spellings_of_labels_are_told(suffix):
+    """As of labels in a CSV log: 1.10 beside 1.1, NA; and the options that are advised work."""
+    ids = [str(i) for i in range(6)]
+    log = pl.DataFrame({"id": ids, "word": [*"abab"] * 1 + ["a", "b"], "number": ["1.1", "2"] * 3})
+    log = log if suffix == "csv" else log.cast({"number": pl.Float64})
+    (log.write_csv if suffix == "csv" else log.write_parquet)(f"log.{suffix}")
+    pl.DataFrame(
+        {
+            "id": ids,
+            "y": ["a", "b", "NA", "b", "a", "b"],
+            "z": ["1.1", "2", "1.10", "2", "1.1", "2"],
+        }
+    ).write_csv("labels.csv")
+    asked = ("by", f"log.{suffix}", "--outcomes", "labels.csv", "--on", "id", "--format", "csv")
+    words = ("--gold", "y", "--pred", "word")
+    assert "'y' has the label 'NA' in 1 row, a class like others" in invoke(*asked, *words).stderr
+    done = invoke(*asked, *words, "--null", "NA")
+    assert (done.stderr, done.stdout.splitlines()[-1]) == ("", "5,1.0,1,1")
+    numbers = ("--gold", "z", "--pred", "number")
+    told = invoke(*asked, *numbers).stderr
+    assert "'z': read as Float64, which spells '1.1', '1.10' as 1.1; to keep the text" in told
+    kept = invoke(*asked, *numbers, "--text", "z")
+    assert "which spells" not in kept.stderr
 
 
 def test_labels_that_are_known_unevenly_are_told():
@@ -113,3 +182,130 @@ def test_labels_that_are_known_unevenly_are_told():
         done = invoke(command, "log.parquet", "--outcomes", "outcomes.parquet", *asked)
         assert "known for 100 % of the rows predicted 'fraud', and for 25 % of" in done.stderr
         assert "use --nulls reweight; if" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_predictions_that_share_an_id_are_told(suffix):
+    """With the number that a DataFrame tells; of rows that are old enough."""
+    twice = pl.concat([PREDICTIONS, PREDICTIONS[1:4], PREDICTIONS[2:3], PREDICTIONS[-1:]])
+    for name, frame in {"twice": twice, "once": PREDICTIONS}.items():
+        (frame.write_csv if suffix == "csv" else frame.write_parquet)(f"{name}.{suffix}")
+    of_day = ("--time", "day" if suffix == "parquet" else "day::DATE", "--now", "2026-03-06")
+    for age, n in {"0d": 7, "3d": 5, "5d": 0}.items():
+        told = f"{n} predictions share their id ('id') with another"
+        for command in (("by",), ("check", "--min", "-1")):
+            asked = (*OF_LABELS, *of_day, "--min-age", age)
+            done = invoke(command[0], f"twice.{suffix}", *command[1:], *asked)
+            assert (told in done.stderr) == (n > 0), done.output
+            assert "share" not in invoke(command[0], f"once.{suffix}", *command[1:], *asked).stderr
+    with pytest.warns(PredictionLogWarning, match="7 predictions share their id"):
+        twice.mcc(outcomes=LABELS, on="id", gold="y", latest="at")
+
+
+def test_a_store_tells_of_which_day_its_newest_row_is():
+    asked = (
+        "counts",
+        "predictions",
+        *OF_LABELS,
+        "--time",
+        "day",
+        "--by",
+        "country",
+        "--out",
+        "store",
+    )
+    for recount in ("2d", "all"):
+        done = invoke(*asked, "--recount", recount)
+        assert "store: the newest row is of 2026-03-06\n" in done.stderr
+
+
+WRONG_LABELS = {
+    "two labels": ("id,y\na,x\na,y\n", (), "id a has two labels in 'y', 'x' and 'y'"),
+    "quotes": ('id,y\n"x"", ""y",x\n"x"", ""y",y\n', (), 'id x", "y has two labels'),
+    "a date": ("id,y,at\na,x,2026-01-01\nb,y,soon\n", ("--latest", "at::DATE"), '["soon"]'),
+    "text": ("id,y,at\na,x,soon\n", ("--latest", "at"), "latest must be a date"),
+    "UTF-8": ("id,y\na,\udcff\n", (), "cannot be read as CSV (invalid utf-8"),
+    "no gold": ("id,z\na,x\n", (), "the outcomes have no column 'y'"),
+    "no id": ("nr,y\na,x\n", (), "the outcomes have no column 'id'"),
+    "no file": (None, (), "no file 'wrong.csv'"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_LABELS)
+def test_an_error_of_labels_names_their_file(what):
+    text, typed, told = WRONG_LABELS[what]
+    if text is not None:
+        Path("wrong.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    for suffix in ("csv", "parquet"):
+        log = f"log.{suffix}"
+        getattr(PREDICTIONS, f"write_{suffix}")(log)
+        asked = ("--outcomes", "wrong.csv", "--on", "id", "--gold", "y", *typed)
+        into_store = ("--recount", "all", "--out", f"store of {suffix}")
+        for done in (invoke("by", log, *asked), invoke("counts", log, *asked, *into_store)):
+            assert done.exit_code == 2
+            assert done.stderr.startswith("polars-mcc: 'wrong.csv'"), done.stderr
+            assert told in done.stderr
+            assert log not in done.stderr
+    of_log = invoke("by", "log.csv", "--outcomes", "labels", "--on", "nr", "--gold", "y")
+    assert "log.csv: the predictions have no column 'nr'" in of_log.stderr
+
+
+def test_an_error_of_costs_names_their_file():
+    pl.DataFrame({"gold": [*"abab"], "pred": [*"abbb"]}).write_csv("log.csv")
+    tables = {
+        "gold;pred;cost\na;b;5\n": "['gold;pred;cost']",
+        "gold,pred,cost,note\na,b,5,x\n": "'note'",
+        'gold,pred,cost\na,b,"10,5"\n': '["10,5"]',
+        "gold,pred,cost\na,b,5\na,b,6\n": "twice",
+        "gold,pred,cost\na,b,\n": "finite number",
+        "": "got []",
+        None: "No such file",
+    }
+    for text, told in tables.items():
+        Path("costs.csv").unlink(missing_ok=True)
+        if text is not None:
+            Path("costs.csv").write_text(text, "utf-8")
+        done = invoke("by", "log.csv", "--metric", "cost('costs.csv')")
+        assert done.exit_code == 2
+        assert done.stderr.startswith("polars-mcc: 'costs.csv': "), done.stderr
+        assert told in done.stderr
+        assert "log.csv" not in done.stderr
+
+
+def test_labels_that_stop_coming_are_told_by_the_gate_of_a_store():
+    start, rows = dt.date(2026, 3, 1), range(1200)
+    log = pl.DataFrame({"id": rows, "day": [start + dt.timedelta(i // 20) for i in rows]})
+    log = log.with_columns(pred=pl.col("id") % 2)
+    labels = log.filter(pl.col("day") < dt.date(2026, 4, 23)).select("id", y="pred", at="day")
+    log.write_parquet("log.parquet")
+    labels.write_parquet("come.parquet")
+    late = ("--outcomes", "come.parquet", "--on", "id", "--gold", "y", "--latest", "at")
+    of_store = ("--time", "day", "--recount", "all", "--by", "day", "--out", "store")
+    assert invoke("counts", "log.parquet", *late, *of_store).exit_code == 0
+    told = (
+        "a label 'y' has not come for 100 % of the rows since 2026-04-23, and for 0 % of the rows"
+    )
+    aged = ("--time", "day", "--min-age", "0d")
+    for asked in (("check", "store", "--min", "-1"), ("changes", "store")):
+        done = invoke(*asked, *aged)
+        assert done.stderr.count(told) == 1, done.stderr
+        assert "use a longer --min-age" in done.stderr
+        young = invoke(*asked, *aged[:2], *(("--min-age", "8d") if asked[0] == "changes" else ()))
+        assert told not in young.stderr
+
+
+def test_a_report_advises_an_age_in_the_words_of_the_shell():
+    rows = range(400)
+    days = [dt.date(2026, 3, 1 + i % 20) for i in rows]
+    log = pl.DataFrame({"id": rows, "day": days, "pred": [i % 2 for i in rows]})
+    log.write_parquet("log.parquet")
+    at = [day + dt.timedelta(2 if i % 2 else 12) for i, day in enumerate(days)]
+    log.select("id", y="pred", at=pl.Series(at)).write_parquet("come.parquet")
+    late = ("--outcomes", "come.parquet", "--on", "id", "--gold", "y", "--latest", "at")
+    asked = ("report", "log.parquet", *late, "--time", "day", "--by", "day", "--out", "page.json")
+    assert invoke(*asked).exit_code == 0
+    assert "old enough for 99 % of each, as with --min-age 12d" in Path("page.json").read_text(
+        "utf-8"
+    )
+    assert invoke(*asked, "--min-age", "12d", "--now", "2026-04-01").exit_code == 0
+    assert "old enough for 99 %" not in Path("page.json").read_text("utf-8")

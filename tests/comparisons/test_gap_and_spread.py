@@ -14,6 +14,7 @@ from polars_mcc._comparisons.gap_and_spread import (
     Compared,
     chi_squared,
     gap_of,
+    lower_limit,
     range_quantile,
     scale_of,
 )
@@ -71,6 +72,32 @@ def test_only_the_outermost_slices_are_compared_and_no_pair_is_missed():
             high = max(high, v[i] - v[j] + math.hypot(up[i], down[j]))
         assert found.diff_low == pytest.approx(max(low, 0), abs=1e-12)
         assert found.diff_high == pytest.approx(high, rel=1e-12)
+
+
+@pytest.mark.parametrize("z", [1.96, 3.0, 4.0])
+def test_the_limits_of_a_proportion_have_the_binomial_tail(z):
+    """The share of so many hits or more, at the limit, is the share beyond z. Few rows may err."""
+    rows = np.repeat([30.0, 300, 1e6, 1e12], 5)
+    hits = np.tile([1.0, 2, 7, 29, 30], 4)
+    low = lower_limit(hits / rows, rows, z)
+    beyond = stats.beta.cdf(low, hits, rows - hits + 1) / stats.norm.sf(z)
+    assert ((beyond > 0.9) & (beyond < 1.21)).all()
+    assert beyond[hits > 2] == pytest.approx(1, abs=0.06)
+    exact = stats.beta.ppf(stats.norm.sf(z), hits, rows - hits + 1)
+    assert low[hits > 2] == pytest.approx(exact[hits > 2], rel=0.01)
+    assert (lower_limit(np.array([0, 0.01]), np.array([30.0, 30]), z) == 0).all()
+
+
+@pytest.mark.parametrize("number", [50, 200])
+def test_equal_slices_with_few_errors_have_no_gap(number):
+    """Half of them have 30 rows and half 3,000, and 1 row in 200 is wrong."""
+    rng = np.random.default_rng(number)
+    rows = np.tile([30.0, 3000.0], number // 2)
+    samples = rng.binomial(rows.astype(int), 0.005, (200, number)) / rows
+    scale = Scale(1, 0, 1)
+    gaps = [gap_of(Compared(1 - wrong, rows, rows), scale, 0.95) for wrong in samples]
+    assert sum(gap.diff_low > 0 for gap in gaps) <= 10
+    assert sum(gap.p_value < 0.05 for gap in gaps) <= 18
 
 
 def test_a_score_where_less_is_better_is_not_turned():

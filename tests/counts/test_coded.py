@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
@@ -442,6 +443,37 @@ def test_a_file_that_is_gone_or_changed_is_an_error_of_polars(log, tmp_path):
     (tmp_path / "1.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"1\.parquet"):
         query.collect()
+
+
+READ_BY_CODES = [
+    lambda log: log.by("key"),
+    lambda log: log.counts("key", "number"),
+    lambda log: log(pred=["pred", "other"]).compare("kind"),
+    lambda log: log.worst("key", "kind", verdicts=True, min_n=1),
+]
+
+
+def test_a_damaged_file_is_named_or_answered_as_by_polars(log, tmp_path):
+    frame = log.collect()
+    frame = frame.with_columns(kind=pl.col("key").cast(pl.Enum(frame["key"].unique().sort())))
+    (tmp_path / "damaged").mkdir()
+    good, bad = (tmp_path / "damaged" / f"{name}.parquet" for name in ("good", "bad"))
+    for path in (good, bad):
+        frame.write_parquet(path, row_group_size=1000, compression="uncompressed")
+    whole = bad.read_bytes()
+    damaged = pl.scan_parquet(tmp_path / "damaged")
+    reached = Counter[str]()
+    for place in range(200, len(whole) - 8000, 1900):
+        bad.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        for ask in READ_BY_CODES:
+            try:
+                answer = ask(damaged.mcc).collect()
+            except pl.exceptions.ComputeError as error:
+                reached["refused" if f"{error}".startswith(f"'{bad}' cannot") else f"{error}"] += 1
+            else:
+                assert_frame_equal(answer, plainly(ask, damaged), check_exact=True)
+                reached["answered"] += 1
+    assert reached == {"refused": 24, "answered": 12}
 
 
 WRITERS: dict[str, dict[str, Any]] = {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
+from datetime import date, time
+from decimal import Decimal
 
 import duckdb
 import polars as pl
@@ -15,7 +18,8 @@ from polars.testing import assert_frame_equal
 from support import in_turn
 
 import polars_mcc
-from polars_mcc import Bootstrap, cube, each, rollup, sets, trailing
+from polars_mcc import Bootstrap, cube, each, plot, rollup, sets, trailing
+from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns, slices_in_words
 
 KEYS = ("a", "b", "c")
 values = st.sampled_from([None, "x", "y"])
@@ -195,12 +199,16 @@ def test_a_key_of_any_name_can_be_long(run, name):
     ("dtype", "values", "texts"),
     [
         (pl.List(pl.Int64), [[1, None], [], None], ["[1, null]", "[]", None]),
-        (pl.Array(pl.String, 2), [["a", "b"], None, ["c", None]], ["[a, b]", None, "[c, null]"]),
+        (
+            pl.Array(pl.String, 2),
+            [["a", "b"], None, ["c", None]],
+            ['["a", "b"]', None, '["c", null]'],
+        ),
         (pl.Duration("ms"), [90_000, 0, None], ["1m 30s", "0ms", None]),
         (
             pl.Struct({"x": pl.Int8, "y": pl.List(pl.Duration("us"))}),
             [{"x": 1, "y": [1]}, {"x": None, "y": None}, None],
-            ["{x: 1, y: [1µs]}", "{x: null, y: null}", None],
+            ['{"x": 1, "y": ["1µs"]}', '{"x": null, "y": null}', None],
         ),
         (pl.Binary, [b"ab", b"\xff", None], ["6162", "ff", None]),
     ],
@@ -217,6 +225,82 @@ def test_a_key_of_any_dtype_can_be_long(run, dtype, values, texts):
     asked = {"min_n": 1, "long": True, "verdicts": True}
     found = run(log, lambda log: log.mcc.worst("key", "one", **asked))
     assert {*found["slice"]} <= {*answer["slice"], *crossed["slice"], "one = 1"}
+
+
+TWINS = {  # values that are nearly one
+    pl.String: ["null", None, "", " ", '"null"', "1", "1 and one = 1", '"1 and one = 1"'],
+    pl.Categorical: ["null", None],
+    pl.Enum(["null", "x"]): ["null", None],
+    pl.Boolean: [True, False, None],
+    pl.Int128: [2**100, 2**100 + 1],
+    pl.Float64: [0.3, 0.1 + 0.2, math.nan, math.inf, None],
+    pl.Decimal(30, 20): [Decimal(1), Decimal("1.00000000000000000001")],
+    pl.Binary: [b"", b"null", b"\x00", b"\x00\x00", None],
+    pl.Date: [date(2026, 1, 1), date(2026, 1, 2), None],
+    pl.Time: [time(1, 2, 3), time(1, 2, 3, 1), time(1, 2, 3, 2), None],
+    pl.Datetime("ns"): [0, 1, 1000, None],
+    pl.Datetime("us", "Europe/Berlin"): [1761438600_000_000, 1761442200_000_000],  # 02:30 twice
+    pl.Duration("ns"): [0, 1, -1, 86_400_000_000_000, None],
+    pl.List(pl.String): [["a, b"], ["a", "b"], ["null"], [None], [], [""], ['a", "b'], None],
+    pl.List(pl.Float64): [[math.nan], [None], [math.inf], [], None],
+    pl.List(pl.Time): [[time(1, 2, 3)], [time(1, 2, 3, 1)]],
+    pl.Array(pl.List(pl.String), 1): [[["a], [b"]], [["a"]], [None], None],
+    pl.Struct({"a": pl.String, "b": pl.String}): [
+        *({"a": "x", "b": "y, b: z"}, {"a": 'x", "b": "y', "b": "z"}, {"a": "x, b: y", "b": "z"}),
+        *({"a": None, "b": None}, {"a": "null", "b": None}, None),
+    ],
+}
+
+
+def test_every_slice_has_its_own_name():
+    reached = 0
+    for dtype, values in TWINS.items():
+        n = len(values)
+        key = pl.Series("key", [*values, *values], dtype=dtype)
+        log = pl.DataFrame({"key": key, "one": [1] * n + [2] * n}).with_columns(gold=1, pred=1)
+        crossed = log.mcc.by("key", "one", long=True)
+        assert crossed["slice"].n_unique() == crossed.height == 2 * n, dtype
+        asked = {"min_n": 1, "long": True, "verdicts": True, "bins": None}
+        found = log.mcc.worst("key", "one", **asked)["slice"].to_list()
+        assert len({*found}) == len(found) <= 3 * n + 2, dtype
+        drawn = plot.slices(log.mcc.by("key"), metric="mcc").to_dict()
+        [rows] = drawn["datasets"].values()
+        assert len({row["slice"] for row in rows}) == n, dtype
+        assert len({*cell_texts(log.mcc.by("key"))["key"]}) == n, dtype
+        reached += n
+    assert reached == sum(map(len, TWINS.values())) == 72
+
+
+NAMED = {"State": ["TX", None], "City, State": ["LA", "NY"], "City": ["u", None], "z": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [("State",), ("City, State",), ("City",)],
+        [("State", "City, State"), ("City", "State", "City, State")],
+        [("City, State", "z"), ("City", "z"), ("State", "z"), ("State", "City")],
+        [("City", "State"), ("City, State", "z")],
+        [("City, State",), ("City", "z"), ("State", "z")],
+    ],
+)
+def test_a_name_with_a_comma_is_one_key(listed):
+    log = pl.DataFrame(NAMED, schema_overrides={"z": pl.Int64})
+    log = log.with_columns(gold=pl.Series([0, 1]), pred=pl.Series([0, 1]))
+    rows = [dict(zip(NAMED, values, strict=True)) for values in zip(*NAMED.values(), strict=True)]
+    named = {
+        " and ".join(f"{key} = {'null' if row[key] is None else row[key]}" for key in own)
+        for own in listed
+        for row in rows
+    }
+    # The name of a set has its keys in the order of the set; a slice, in the order of the log.
+    key = sets(*listed)
+    of_log = {" and ".join(sorted(name.split(" and "))) for name in named}
+    said = log.mcc.by(key, long=True)["slice"]
+    drawn = log.mcc.by(key)
+    words = drawn.select(slices_in_words(drawn, key_columns(drawn))).to_series()
+    for names in (said, words):
+        assert {" and ".join(sorted(name.split(" and "))) for name in names} == of_log
 
 
 def test_weights_are_added_up_once():

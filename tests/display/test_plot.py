@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import html
 import itertools
+import json
+import math
 import re
 import subprocess
 import sys
@@ -220,6 +222,16 @@ def test_a_curve_marks_the_best_threshold():
     assert (
         len(layers_of(plot.curve(LOG.mcc(positive="ant", score="score").curve(), metric="f1"))) == 2
     )
+
+
+def test_an_infinite_threshold_has_no_place_on_an_axis():
+    """If it is the best one, no point is: not the next best."""
+    log = pl.DataFrame({"gold": [0, 0, 1], "score": [0.1, 0.9, -math.inf]})
+    for dtype in (pl.Float64, pl.Float32):
+        answer = log.cast({"score": dtype}).mcc(score="score", positive=1).curve(metrics="accuracy")
+        line, best = layers_of(plot.curve(answer, metric="accuracy"))
+        assert [row["at"] for row in line["rows"]] == pytest.approx([0.1, 0.9])
+        assert not any(row["is_best"] for row in best["rows"])
 
 
 def many_lines(number: int, models: int = 1, times: int = 4) -> pl.DataFrame:
@@ -501,3 +513,37 @@ def test_a_duration_is_a_slice_and_no_time():
         plot.over_time(scores)
     with pytest.raises(ValueError, match="time='hour' is not a Date or Datetime key of the result"):
         plot.over_time(scores, time="hour")
+
+
+@pytest.mark.parametrize("name", ["threshold", "label", "bin", "since", "gold", "reason"])
+def test_a_key_may_have_the_name_of_a_column_of_another_verb(name):
+    """The chart knows which verb it draws, so it does not guess which columns are keys."""
+    rows = {name: ["a", "a", "b", "b"], "truth": [0, 1, 0, 1], "other": [0, 1, 1, 1]}
+    log = pl.DataFrame(rows).mcc(gold="truth", pred="other", positive=1)
+    for keys, slices in (([name], ["a", "b"]), ([each(name)], [f"{name} = a", f"{name} = b"])):
+        answer = log.by(*keys, metrics=["tp", "fp", "fn", "tn", "accuracy"])
+        for metric in ("tp", "accuracy"):
+            [drawn] = plot.slices(answer, metric=metric).to_dict()["datasets"].values()
+            assert [row["slice"] for row in drawn] == slices
+
+
+def test_an_infinite_score_is_told_and_not_drawn():
+    """One false positive in b: lr_pos is (2/3) / (1/3). In a there is none."""
+    rows = {"k": ["a"] * 4 + ["b"] * 6, "gold": [1, 1, 0, 0, 1, 1, 1, 0, 0, 0]}
+    log = pl.DataFrame(rows | {"pred": [1, 1, 0, 0, 1, 1, 0, 1, 0, 0]})
+    log = log.with_columns(
+        day=pl.date(2026, 1, 1) + pl.duration(days=(pl.col("k") == "b").cast(pl.Int8))
+    )
+    reached = 0
+    for ci, (draw, key) in itertools.product(
+        (None, 0.9), ((plot.slices, "k"), (plot.over_time, "day"))
+    ):
+        answer = log.mcc(positive=1).by(key, metrics="lr_pos", ci=ci)
+        chart = draw(answer, metric="lr_pos").to_dict()
+        [drawn] = chart["datasets"].values()
+        json.dumps(drawn, allow_nan=False)
+        assert [row["score"] for row in drawn] == [None, pytest.approx(2)]
+        [said] = [text for text in chart["title"]["text"] if "infinite" in text]
+        assert "lr_pos is infinite, and not drawn, in 1 of 2" in said
+        reached += 1
+    assert reached == 4

@@ -23,7 +23,7 @@ from support import first, log_of, named
 from test_plan import VERBS, log
 
 import polars_mcc
-from polars_mcc._counts import parquet_files
+from polars_mcc._counts import parquet_codes, parquet_files
 from polars_mcc._display import progress_bar as _progress
 from polars_mcc._inputs import read_files as _inputs
 
@@ -49,11 +49,13 @@ def test_each_row_is_counted_once_and_the_answer_is_the_same(log, verb):
     assert bar.rows == 4
 
 
-@pytest.mark.parametrize("fault", [None, "dictionaries are too large"])
+@pytest.mark.parametrize("fault", [None, "dictionaries are too large", "codes are given up"])
 def test_rows_of_large_files_are_counted_by_codes_with_a_bar(tmp_path, monkeypatch, fault):
     monkeypatch.setattr(parquet_files, "_WORTH", 0)
     monkeypatch.setattr(parquet_files, "_WORTH_ONE", 0)
-    monkeypatch.setattr(parquet_files, "_BYTES", 1 if fault is None else 0)
+    monkeypatch.setattr(parquet_files, "_BYTES", 0 if fault == "dictionaries are too large" else 1)
+    if fault == "codes are given up":
+        monkeypatch.setattr(parquet_codes, "_ALL", 0)
     rows = pl.DataFrame({"key": ["x", "y"], "gold": ["a", "b"], "pred": ["a", "a"]})
     pl.concat([rows] * 300).write_parquet(tmp_path / "log.parquet")
     scan, bar = pl.scan_parquet(tmp_path), Counter()
@@ -65,8 +67,8 @@ def test_rows_of_large_files_are_counted_by_codes_with_a_bar(tmp_path, monkeypat
     asked: list[bool] = []
     found = _progress.collect_lazy(scan, query, bar)
     assert_frame_equal(found, query(scan).collect())
-    assert bar.rows == 600
-    assert asked == ([True, True] if fault is None else [True, False, True])
+    assert bar.rows == (0 if fault == "codes are given up" else 600)
+    assert asked == ([True, False, True] if fault == "dictionaries are too large" else [True, True])
 
 
 def test_the_rows_that_are_counted_are_all_and_those_of_the_filter_of_the_user(log):
@@ -127,8 +129,43 @@ def test_rows_come_in_their_order_and_number(query, tmp_path):
 def test_errors_are_those_of_the_query(log):
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'kye' for key"):
         polars_mcc.progress(log, lambda lf: lf.mcc.by("kye"))
+    negative = log.with_columns(w=-1)
     with pytest.raises(pl.exceptions.InvalidOperationError, match="negative"):
-        polars_mcc.progress(log.with_columns(w=-1), lambda lf: lf.mcc(weight="w").by())
+        polars_mcc.progress(negative, lambda lf: lf.mcc(weight="w").by())
+    labels = pl.DataFrame({"key": ["x", "x"], "label": ["a", "b"]})
+    late = {"outcomes": labels, "gold": "label", "on": "key"}
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="^key x has two labels"):
+        polars_mcc.progress(log.select("key", "pred"), lambda lf: lf.mcc(**late).by())
+
+
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_a_query_that_fails_is_asked_once(is_coded, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_files, "_WORTH", 0)
+    monkeypatch.setattr(parquet_files, "_WORTH_ONE", 0)
+    monkeypatch.setattr(parquet_files, "_BYTES", 1)
+    rows = pl.DataFrame({"key": ["x", "y"], "gold": ["a", "b"], "pred": ["a", "a"]})
+    pl.concat([rows] * 300).write_parquet(tmp_path / "log.parquet")
+    asked = []
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        answer = log.mcc(portable=not is_coded).by("key")
+
+        def fail(_: pl.DataFrame) -> pl.DataFrame:
+            asked.append("PYTHON SCAN" in answer.explain())
+            msg = "it fails"
+            raise ValueError(msg)
+
+        return answer.map_batches(fail, schema=answer.collect_schema())
+
+    with pytest.raises((pl.exceptions.ComputeError, ValueError), match="it fails"):
+        _progress.collect_lazy(pl.scan_parquet(tmp_path), query, Counter())
+    assert len(asked) == 1
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_a_bar(tmp_path):
+    for name, data in {"a": b"PAR1", "b": b""}.items():
+        (tmp_path / f"{name}.parquet").write_bytes(data)
+    assert _inputs.rows_of_files(_inputs.find_logs([str(tmp_path)])) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -179,9 +216,9 @@ def test_a_bar_is_shown_of_what_takes_time_and_taken_away(monkeypatch):
     text = shown(-1.0, [2_000_000], monkeypatch)
     assert "logs" in text
     assert "1.0 of 2.0 M rows" in text
-    assert " left" in text
+    assert "0:00:0" in text, "the time that it has taken"
+    assert " left" not in text
     assert text.endswith("\x1b[2K"), "the line is cleared"
-    assert " left" not in shown(-1.0, [None], monkeypatch)
 
 
 def test_rows_that_a_filter_leaves_are_known_of_partitions(tmp_path):
@@ -255,7 +292,7 @@ def in_a_terminal(command: list[str], *, interrupt: bool) -> tuple[int, str, str
                 break
             if not read:
                 break
-            if interrupt and b" left" in read and b" left" not in seen:
+            if interrupt and b" M/s" in read and b" M/s" not in seen:
                 process.send_signal(signal.SIGINT)
             seen += read
         stdout, _ = process.communicate(timeout=60)
@@ -303,14 +340,16 @@ print(line.split()[1])
 @pytest.mark.parametrize("interrupt", [False, True], ids=["to the end", "stopped"])
 def test_in_a_terminal(interrupt, tmp_path, monkeypatch):
     monkeypatch.setenv("POLARS_WARN_UNSTABLE", "0")  # a user's, not conftest's
-    linked(tmp_path, 100)
-    out = tmp_path / "answer.csv"
-    command = [sys.executable, "-m", "polars_mcc", "by", str(tmp_path), "--out", str(out)]
+    logs, out = tmp_path / "logs", tmp_path / "answer.csv"
+    logs.mkdir()
+    linked(logs, 100)
+    command = [sys.executable, "-m", "polars_mcc", "by", str(logs), "--out", str(out)]
     code, stdout, seen = in_a_terminal(command, interrupt=interrupt)
     assert stdout == ""
     assert "\x1b[?25h" in seen, "the cursor is back"
     [*_, last] = re.split(r"\x1b\[2K", seen)
-    assert re.search(r"[\d.]+ of 100\.0 M rows, \d+ of 100 files, [\d.]+ M/s \S+ left", plain(seen))
+    read = r"[\d.]+ of 100\.0 M rows, \d+ of 100 files, [\d.]+ M/s \d:\d\d:\d\d"
+    assert re.search(read, plain(seen))
     if interrupt:
         assert code == 130
         assert last.strip() == "polars-mcc: interrupted; nothing is written"

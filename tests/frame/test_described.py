@@ -169,7 +169,12 @@ def test_a_verb_can_be_sent_to_another_process():
     [
         (("label", "one"), {}, 'name the options: df.mcc(gold="label", pred="one")'),
         (("label",), {"weight": "n"}, 'name the options: df.mcc(gold="label")'),
-        ((), {"y_true": "label"}, "there is no option 'y_true'; the options are gold, pred, score"),
+        (
+            (),
+            {"y_true": "label", "y_pred": "one"},
+            "there is no option 'y_true', 'y_pred'; did you mean gold=\"label\", pred=\"one\"? ",
+        ),
+        ((), {"zzz": "label"}, "there is no option 'zzz'. The options are gold, pred, score"),
     ],
 )
 def test_options_that_are_unknown_or_unnamed(unnamed, named, message):

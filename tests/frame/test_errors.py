@@ -152,6 +152,14 @@ def test_what_matches_no_column_lists_few_of_them():
             {"metric": "accuracy"},
             "by() has no option 'metric'; did you mean metrics=...? The options are metrics, ci, ",
         ),
+        (
+            "by",
+            {"groups": "race"},
+            (
+                "by() has no option 'groups'. The options are metrics, ci, method, long. Keys come "
+                "first, without a name, as in by('country')."
+            ),
+        ),
         ("worst", {"metrics": ["mcc"]}, "worst() has no option 'metrics'; did you mean metric="),
         ("score", {"zzz": 1}, "score() has no option 'zzz'. The options are metrics, ci, method."),
         (
@@ -207,13 +215,21 @@ def test_windows_of_text_say_how_to_convert_it():
     log = LOG.with_columns(ts=pl.Series(["2026-03-01 12:00:00", "2026-03-09 13:00:00"]))
     with pytest.raises(pl.exceptions.SchemaError) as raised:
         log.mcc.by(trailing("ts", "7d"))
-    told = "trailing(pl.col('ts').str.to_datetime(), '7d')"
-    assert str(raised.value) == (
-        f"index 'ts' must be Date or Datetime, but is String; parse it first, in Polars as {told}"
+    told = str(raised.value)
+    assert told.startswith(
+        "index 'ts' must be Date or Datetime, but is String; parse it first, as "
     )
-    window = eval(told, {"pl": pl, "trailing": trailing})  # noqa: S307 - it is to be pasted
+    texts = ["2026-03-31T12:00", "2026-03-31T12:00Z", "31/3/2026"]
+    ways_out = re.findall(r"pl\.col\('ts'\)\S+\)", told)
+    for text, way_out in zip(texts, ways_out, strict=True):  # They are to be pasted.
+        parsed = pl.select(ts=pl.lit(text)).select(eval(way_out, {"pl": pl}))  # noqa: S307
+        assert f"{parsed.item():%d.%m.%Y}" == "31.03.2026"
+    window = trailing(eval(ways_out[0], {"pl": pl}), "7d")  # noqa: S307
     assert log.mcc.by(window)["n"].to_list() == [1, 1]
-    with pytest.raises(pl.exceptions.SchemaError, match="but is Int64; cast it first$"):
+    with pytest.raises(
+        pl.exceptions.SchemaError,
+        match=r"Int64; make it a time: pl.from_epoch\('number', 's'\) if it",
+    ):
         log.mcc.by(trailing("number", "7d"))
 
 

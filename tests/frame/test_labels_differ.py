@@ -10,6 +10,8 @@ import pytest
 from runner import invoke
 from support import first
 
+import polars_mcc
+
 N = 40
 CODES = [i % 2 for i in range(N)]
 OTHERS = [code if i % 5 else 1 - code for i, code in enumerate(CODES)]
@@ -90,3 +92,34 @@ def test_advice_of_commands_works(ending, tmp_path, monkeypatch):
         assert json.loads(done.stdout)[0]["mcc"] == pytest.approx(expected), (told, sql)
         reached += 1
     assert reached == {"csv": 2, "parquet": 8}[ending]
+
+
+@pytest.mark.parametrize("word", ["fraud", "it's", "True"])
+def test_the_positive_label_is_the_word_for_true(word, tmp_path, monkeypatch):
+    """What the message advises is done, in Python and in the shell: 3 of 4 are found."""
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"outcome": [word] * 4 + ["ok"] * 2, "pred": [True] * 3 + [False] * 3})
+    log.write_parquet("log.parquet")
+    with pytest.raises(pl.exceptions.SchemaError, match="word for true, as in ") as raised:
+        log.mcc(gold="outcome", positive=word)
+    code, left_out = str(raised.value).split("as in ")[1].split(", and leave out ")
+    assert left_out == f"positive={word!r}"
+    gold = eval(code)  # noqa: S307 - our own message
+    assert log.mcc(gold=gold).score(metrics="recall")["recall"].item() == 0.75
+    asked = ("score", "log.parquet", "--metric", "recall", "--format", "csv")
+    refused = invoke(*asked, "--gold", "outcome", "--positive", word)
+    sql = refused.stderr.split("as in ")[1].split(", and leave out --positive")[0]
+    done = invoke("by", *asked[1:], "--gold", sql)
+    assert pl.read_csv(done.stdout_bytes)["recall"].item() == 0.75
+
+
+@pytest.mark.parametrize("metric", ["recall", "specificity", "precision", "f1", "mcc"])
+def test_a_log_without_the_positive_class_is_told(metric, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"gold": [False] * 4, "pred": [True, False] * 2})
+    said = "all labels of 'gold' are False: with one gold class, MCC and its kin are 0/0"
+    for frame in (log, log.lazy()):
+        with pytest.warns(polars_mcc.PredictionLogWarning, match=said):
+            frame.mcc.by(metrics=metric, ci=0.9).lazy().collect()
+    log.write_parquet("log.parquet")
+    assert said in invoke("by", "log.parquet", "--metric", metric).stderr

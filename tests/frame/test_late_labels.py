@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
+import re
 import warnings
 from collections import defaultdict
 
@@ -61,7 +63,7 @@ DTYPES = [
     pl.UInt8(),
     pl.String(),
     pl.Categorical(),
-    pl.Float32(),
+    pl.Decimal(10, 2),
     pl.Date(),
     pl.Datetime("ms", "UTC"),
     pl.Binary(),
@@ -267,6 +269,80 @@ def test_what_is_wrong_is_said(options, error, message):
         Log(PREDICTIONS, **described)
 
 
+UTC = dt.UTC
+TIMES = [dt.datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2)]
+KINDS_OF_ID: dict[pl.DataType, list] = {
+    pl.Int64(): [1, 2],
+    pl.String(): ["1", "2"],
+    pl.Binary(): [b"1", b"2"],
+    pl.Decimal(10, 2): [1, 2],
+    pl.Decimal(12, 4): [1, 2],
+    pl.Date(): [time.date() for time in TIMES],
+    pl.Duration("ms"): [dt.timedelta(1), dt.timedelta(2)],
+    pl.Duration("ns"): [dt.timedelta(1), dt.timedelta(2)],
+    pl.Datetime("ms"): [time.replace(tzinfo=None) for time in TIMES],
+    pl.Datetime("us"): [time.replace(tzinfo=None) for time in TIMES],
+    pl.Datetime("us", "UTC"): TIMES,
+    pl.Datetime("ms", "Asia/Tokyo"): TIMES,
+    pl.Datetime("ns", "UTC"): TIMES,
+}
+"""Ids that are equal in all dtypes of a kind."""
+OF_A_KIND = [pl.Decimal, pl.Duration, (pl.Date, pl.Datetime), (pl.Int64, pl.Decimal)]
+OF_A_KIND += [(pl.Int64, pl.String), (pl.Binary, pl.String)]
+
+
+def test_a_cast_of_ids_that_is_advised_makes_them_match():
+    reached = 0
+    for one, other in itertools.product(KINDS_OF_ID, repeat=2):
+        if not any(isinstance(one, kind) and isinstance(other, kind) for kind in OF_A_KIND):
+            continue
+        frames = [
+            pl.DataFrame({"id": pl.Series(KINDS_OF_ID[dtype], dtype=dtype)})
+            for dtype in (one, other)
+        ]
+        log, labels = frames[0].with_columns(pred=1), frames[1].with_columns(y=1)
+        if one != other:
+            with pytest.raises(pl.exceptions.SchemaError, match="cast both, as in") as raised:
+                log.mcc(outcomes=labels, on="id", gold="y")
+            code = eval(str(raised.value).split("as in ")[1], {"pl": pl})  # noqa: S307 - it is to be pasted
+            log, labels = (frame.with_columns(code) for frame in (log, labels))
+            reached += 1
+        scored = log.mcc(outcomes=labels, on="id", gold="y").score(metrics="accuracy")
+        assert scored.select("n", "n_waiting").row(0) == (2, 0), (one, other)
+    assert reached == 2 + 2 + 30 + 4 + 2 + 2
+
+
+def test_ids_that_cannot_match_are_refused():
+    nested = [pl.List(pl.Int64), pl.Array(pl.Int64, 2), pl.Struct({"a": pl.Int64})]
+    asked = {"on": "id", "gold": "y"}
+    for dtype, other in [*zip(nested, nested, strict=True), (pl.Int64, nested[0])]:
+        outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
+        with pytest.raises(
+            pl.exceptions.SchemaError, match="an id must be a plain value"
+        ) as raised:
+            pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
+        assert "cast" not in str(raised.value)
+    floats = [pl.Float32, pl.Float64]
+    for dtype, other in [
+        *itertools.product(floats, floats),
+        (pl.Int64, pl.Float64),
+        (pl.Float32, pl.String),
+    ]:
+        outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
+        with pytest.raises(pl.exceptions.SchemaError, match=r"pl.col\('id'\).cast\(pl.Int64\)$"):
+            pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
+    duckdb = pytest.importorskip("duckdb")
+    log, labels = (
+        duckdb.sql(f"SELECT {id_} AS id, 1 AS {label}")
+        for id_, label in (("1", "pred"), ("'1'", "y"))
+    )
+    with pytest.raises(
+        pl.exceptions.SchemaError, match="cast both, as in String, by the engine"
+    ) as raised:
+        Log(log, outcomes=labels, **asked)
+    assert "pl.col" not in str(raised.value)
+
+
 @pytest.mark.parametrize("now", [None, dt.date(2026, 3, 4), "2026-03-04"])
 @pytest.mark.parametrize("age", ["2d", dt.timedelta(days=2), "48h"])
 def test_rows_are_old_enough(now, age):
@@ -275,6 +351,28 @@ def test_rows_are_old_enough(now, age):
     for frame in (PREDICTIONS, PREDICTIONS.lazy()):
         answer = frame.mcc(gold="second", time="day", min_age=age, now=now).by()
         assert answer.lazy().collect().equals(expected)
+
+
+@pytest.mark.parametrize(
+    "dtype", [pl.Date, *(pl.Datetime("ms", zone) for zone in (None, "UTC", "Asia/Tokyo"))]
+)
+def test_a_row_of_the_future_makes_no_other_row_old(dtype):
+    now = dt.datetime.now(dt.UTC)
+    times = pl.Series([now - dt.timedelta(days) for days in (50, 20, 9, 7, 0)]).cast(dtype)
+    times = pl.concat([times, pl.Series([dt.datetime(9999, 12, 31)] * 3).cast(dtype)])
+    log = pl.DataFrame({"at": times, "gold": [1, 0] * 4, "pred": [1, 0, 1, 1, 0, 0, 1, 1]})
+    for frame in (log, log.lazy()):
+        of_age = [frame.mcc(time="at", min_age=f"{age}d").by().lazy() for age in (8, 15, 60)]
+        counted = pl.concat(answer.select("n").sum() for answer in of_age)
+        assert counted.collect()["n"].to_list() == [3, 2, 0]
+        with pytest.warns(PredictionLogWarning, match="3 rows is after now"):
+            looked = (
+                frame.mcc(time="at")
+                .changes(lookback="8d", metric="accuracy", to="rest", min_n=1)
+                .lazy()
+                .collect()
+            )
+        assert looked["n_before"].item() + looked["n_after"].item() == 5
 
 
 def test_an_age_counts_calendar_months_and_zones():
@@ -358,10 +456,57 @@ def test_labels_that_come_sooner_are_told():
     with pytest.warns(PredictionLogWarning, match=told):
         log.mcc(**late, time="day").by()
     assert told in log.mcc(**late, time="day").report("day", format="md")
+    # An age is advised that 99 of 100 labels of the slowest class have had; with it, nothing is.
+    delays = sorted((at - day).days for _, day, y, at in rows if y == "ok")
+    late_day = delays[round(0.99 * (len(delays) - 1))]
+    options = {**late, "time": "day", "now": dt.date(2026, 6, 1)}
+    for age in (f"{late_day - 1}d", dt.timedelta(1), f"{late_day}d", "2mo", dt.timedelta(60)):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", PredictionLogWarning)
+            log.mcc(**options, min_age=age).by()
+        ages = re.findall(r"min_age='(\d+)d'", " ".join(str(one.message) for one in heard))
+        is_met = age in {f"{late_day}d", "2mo", dt.timedelta(60)}
+        assert ages == ([] if is_met else [str(late_day)]), age
     with warnings.catch_warnings():
         warnings.simplefilter("error", PredictionLogWarning)
         log.mcc(**late).by()
         log.mcc(**late | {"latest": None}, time="day").by()
+
+
+def test_labels_that_stop_coming_are_told():
+    """Of rows that are old enough, a tenth waits; since 20 April, nearly all do."""
+    draw, start = random.Random(3), dt.date(2026, 3, 1)
+    rows = [
+        (start + dt.timedelta(day), draw.random() < 0.5) for day in range(60) for _ in range(20)
+    ]
+    log = pl.DataFrame(rows, schema=["day", "y"], orient="row").with_row_index("id")
+    log = log.with_columns(pred=pl.when(pl.col("id") % 5 > 0).then("y").otherwise(~pl.col("y")))
+    come = log.filter(pl.col("id") % 10 > 0).select("id", "y")
+    stopped = come.join(log, on="id").filter(
+        (pl.col("day") < dt.date(2026, 4, 23)) | (pl.col("id") % 7 == 0)
+    )
+    log, options = log.drop("y"), {"on": "id", "gold": "y", "time": "day", "min_age": "0d"}
+    ask = {
+        "by": lambda log: log.by(),
+        "check": lambda log: log.check(min=-1.0),
+        "changes": lambda log: log.changes(),
+        "lazy changes": lambda log: log.with_frame(log.frame.lazy()).changes().collect(),
+        "counts": lambda log: (
+            log.counts("day").mcc(weight="n", waiting=True, time="day", min_age="0d").changes()
+        ),
+    }
+    newest = [id_ for id_, day, _ in log.iter_rows() if day >= dt.date(2026, 4, 23)]
+    share = 1 - sum(id_ % 10 > 0 and id_ % 7 == 0 for id_ in newest) / len(newest)
+    for name, question in ask.items():
+        described = log.mcc(outcomes=stopped.select("id", "y"), **options)
+        told = f"not come for {100 * share:.0f} % of the rows since 2026-04-23, and for 10 %"
+        with pytest.warns(PredictionLogWarning, match=told) as heard:
+            question(described)
+        assert sum("not come" in str(one.message) for one in heard) == 1 + (name == "counts")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PredictionLogWarning)
+            question(log.mcc(outcomes=come, **options))
+    assert told in log.mcc(outcomes=stopped.select("id", "y"), **options).report("day", format="md")
 
 
 def test_a_selector_selects_columns_of_the_user():
@@ -419,3 +564,37 @@ def test_what_cannot_be_reweighted_is_not_told(fraud, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error", PredictionLogWarning)
         log.by("key", ci=0.95)
+
+
+@pytest.mark.parametrize("is_lazy", [True, False])
+def test_times_of_labels_of_every_dtype(is_lazy):
+    """The newest label of an id counts; a time of day or an age has no day to compare."""
+    end = 2**63
+    times = [
+        pl.Series([dt.time(1), dt.time(1, 0, 0, 1)]),
+        pl.Series([-1, 1], dtype=pl.Duration("ns")),
+        pl.Series([end - 1, end], dtype=pl.UInt64),
+        pl.Series([0, 2 * end - 1], dtype=pl.UInt64),
+        pl.Series([-end + 1, end - 1], dtype=pl.Int64),
+        pl.Series([0, 255], dtype=pl.UInt8),
+        pl.Series([dt.date(2026, 1, 1), dt.date(2026, 1, 2)]),
+    ]
+    reached = 0
+    rows = pl.DataFrame({"id": range(400), "day": [dt.datetime(2026, 1, 1)] * 400, "pred": 1})
+    for when in times:
+        old, new = (pl.DataFrame({"id": range(400), "y": y}) for y in (0, 1))
+        labels = [
+            frame.with_columns(at=when.gather([place] * 400))
+            for place, frame in enumerate((old, new))
+        ]
+        for both in (labels, labels[::-1]):
+            found = pl.concat(both)
+            frames = (rows.lazy(), found.lazy()) if is_lazy else (rows, found)
+            log = frames[0].mcc(outcomes=frames[1], on="id", gold="y", latest="at", time="day")
+            score = log.by(metrics="accuracy").lazy().collect()
+            assert score["n", "accuracy"].rows() == [(400, 1.0)], when.dtype
+            reached += 1
+    assert reached == 14
+    wide = found.cast({"at": pl.Int32}).cast({"at": pl.Int128})
+    with pytest.raises(pl.exceptions.SchemaError, match="an integer of 64 bits, but 'at' is Int"):
+        rows.mcc(outcomes=wide, on="id", gold="y", latest="at").by()

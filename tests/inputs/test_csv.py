@@ -393,7 +393,7 @@ def test_numbers_may_be_whole_in_one_file(ending):
     assert done_by(".", "--by", "p")[0]["p", "n"].rows() == [(0.0, 2), (0.5, 1), (1.0, 3)]
 
 
-@pytest.mark.parametrize("rows", [150, 9_000])
+@pytest.mark.parametrize("rows", [150, 9_000, 11_000])
 def test_dtypes_of_json_lines_may_show_late(rows):
     first = pl.DataFrame({"gold": pl.Series([None] * rows, dtype=pl.String), "pred": 1, "p": 1})
     later = pl.DataFrame({"gold": ["1"] * 10, "pred": 1, "p": 0.75, "key": "late"})
@@ -406,6 +406,57 @@ def test_dtypes_of_json_lines_may_show_late(rows):
         None,
         "late",
     ]
+
+
+TIMES = ["2026-03-01T12:00:00Z", "2026-03-02T12:00+02:00", "2026-03-03T12:00:00.5+0000"]
+OTHER_TIMES = {"::TIMESTAMP": "2026-03-0{} 12:00:00", "::TIMESTAMPTZ": "2026-03-0{}T14:00+02:00"}
+
+
+@pytest.mark.parametrize("way_out", [*OTHER_TIMES, "strptime"])
+def test_each_way_out_for_texts_that_are_times_works(way_out):
+    """A format that Polars would guess is said: 1/12 is no day of December in a US log."""
+    form = OTHER_TIMES.get(way_out, "3/{}/2026")
+    lines = [f"{form.format(day)},1,{day % 2}" for day in range(1, 9)]
+    write("log.csv", "\n".join(["t,gold,pred", *lines]))
+    told = invoke("by", "log.csv", "--time", "t", "--min-age", "2d").stderr
+    assert (f"t{way_out} if " if "::" in way_out else "strptime(t, '%d/%m/%Y') with") in told
+    time = f"t{way_out}" if "::" in way_out else "strptime(t, '%m/%d/%Y')"
+    found, _ = done_by("log.csv", "--time", time, "--min-age", "2d")
+    assert found["n"].item() == 6
+    windows, _ = done_by("log.csv", "--by", f'trailing("{time}", "2d")')
+    assert windows["n"].to_list() == [2] * 4
+
+
+def test_now_may_have_a_zone_where_the_column_has_one():
+    write("log.csv", "\n".join(["t,gold,pred", *(f"{time},1,1" for time in TIMES)]))
+    asked = ["log.csv", "--time", "t::TIMESTAMPTZ", "--min-age", "1d", "--now"]
+    for now, n in {
+        "2026-03-03T11:59:59Z": 2,
+        "2026-03-03T09:59:59Z": 1,
+        "2026-03-03T12:00:00+02:00": 2,
+        "2026-03-03 12:00:00+0200": 2,
+        "2026-03-03 09:59:59": 1,
+        "2026-03-04": 2,
+    }.items():
+        assert done_by(*asked, now)[0]["n"].item() == n, now
+    refused = invoke("by", *asked, "2026-99-03T11:59:59Z").stderr
+    assert "column 't::TIMESTAMPTZ' (Datetime(time_unit='us', time_zone='UTC')), got" in refused
+
+
+def test_what_the_first_json_lines_do_not_tell_is_said():
+    """No value is lost: labels in lists come, and other dtypes and columns are an error."""
+    first = '{"gold": [], "pred": ["u"], "p": 1}\n' * 10_001
+    Path("log.ndjson").write_text(first + '{"gold": ["u"], "pred": ["u"], "p": 1}\n')
+    found, _ = done_by("log.ndjson", "--metric", "exact_match")
+    assert found.row(0) == (10_002, 1 / 10_002, 0)
+    first = '{"gold": 1, "pred": 1, "p": 1}\n' * 10_001
+    Path("log.ndjson").write_text(first + '{"gold": 1, "pred": 1, "p": 12.5, "key": "u"}\n')
+    told = "the first 10,000 rows of JSON lines tell the columns and dtypes; let all rows tell them"
+    refused = invoke("by", "log.ndjson", "--weight", "p").stderr
+    assert "(cannot parse '12.5' (f64) as Int64)" in refused
+    assert told in refused
+    assert told in invoke("by", "log.ndjson", "--by", "key").stderr
+    assert done_by("log.ndjson")[0]["n"].item() == 10_002
 
 
 KEYS = {
@@ -464,3 +515,44 @@ def test_a_store_keeps_how_files_are_read():
         refused = invoke("counts", "logs", *other, "--out", "store")
         assert refused.exit_code == 2
         assert "pass the same words in the same order, or use another store" in refused.stderr
+
+
+ENCODINGS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+
+
+@in_turn(encoding=ENCODINGS, ending=["csv", "ndjson", "csv.gz"], by=["by", "counts"])
+def test_text_that_is_not_utf_8_is_said(encoding, ending, by):
+    log = pl.read_csv(ROWS.encode())
+    text = log.write_ndjson() if ending == "ndjson" else ROWS
+    data = text.encode(encoding)
+    Path(f"log.{ending}").write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    refused = invoke(by, f"log.{ending}", "--out", "out.csv" if by == "by" else "store")
+    assert refused.exit_code == 2
+    assert "its text has bytes of 0, as UTF-16 has: write it as UTF-8" in refused.stderr
+
+
+def test_a_byte_order_mark():
+    Path("log.csv").write_bytes(ROWS.encode("utf-8-sig"))
+    assert accuracy_of("log.csv") == HITS
+    Path("log.ndjson").write_bytes(pl.read_csv(ROWS.encode()).write_ndjson().encode("utf-8-sig"))
+    assert "(it begins with a byte order mark: write it as" in invoke("by", "log.ndjson").stderr
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_two_columns_of_one_name_are_refused(separator):
+    """Polars reads the first. Columns without a name come from separators at the ends of lines."""
+    file = "log.tsv" if separator == "\t" else "log.csv"
+    for names in ("gold,pred,gold", "gold,pred,x,x", '"gold",pred,gold,gold'):
+        lines = f"{names}\n{','.join('1' * len(names.split(',')))}\n"
+        write(file, lines.replace(",", separator))
+        for command in (
+            ["by", file],
+            ["by", ".", "--portable"],
+            ["counts", file, "--out", "store"],
+        ):
+            refused = invoke(*command)
+            assert refused.exit_code == 2
+            assert f"two columns are called '{names[-4:].split(',')[-1]}'" in refused.stderr
+    for names in ("gold,pred,,", "gold,pred,gold_duplicated_0,Gold", '"gold",pred,"a\nb",x'):
+        write(file, f"{names}\n1,1,1,1\n".replace(",", separator))
+        assert invoke("by", file).exit_code == 0

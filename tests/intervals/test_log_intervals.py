@@ -153,7 +153,7 @@ def test_errors_of_weights_and_clusters_from_rows(weight, cluster):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_ratio_of_two_ratios(name):
     z = NormalDist().inv_cdf(0.95)
-    asked = {"metric": name, "ratio": True, "to": {"place": 60}, "ci": 0.9}
+    asked = {"metric": name, "ratio": True, "to": {"place": 60}, "ci": 0.9, "min_n": 1}
     found = described(TABLES).contrast("place", **asked)
     middle_to, se_to = log_and_se(name, TABLES[60])
     compared = 0

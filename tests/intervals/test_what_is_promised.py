@@ -179,9 +179,14 @@ def test_a_mean_over_other_classes_is_not_compared(over_classes, over_rows):
     )
     described = log.mcc(weight="n")
     for metric in over_classes:
-        found = described.contrast("group", metric=metric)
-        assert found.select("p_value", "diff_low", "diff_high").null_count().row(0) == (2, 2, 2)
+        found, to_expected = (
+            described.contrast("group", metric=metric, to=to) for to in ("rest", "expected")
+        )
+        assert found.select("diff_low", "diff_high").null_count().row(0) == (2, 2)
         assert found["diff"].null_count() == 0
+        # All rows of class 2 are in a, so a is tested by gold label.
+        assert found["p_value"].to_list() == to_expected["p_value"].to_list()
+        assert [p is None for p in found["p_value"]] == [False, True]
         searched = described.worst("group", metric=metric, verdicts=True)
         assert dict(searched.select("group", "verdict").iter_rows())["b"] == "no interval"
     for metric in over_rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import shlex
 from collections import Counter
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -15,9 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from runner import invoke
 from support import in_turn, some_slow
 
 from polars_mcc import Bootstrap, PredictionLog, bins, cube, each, sets, trailing
+from polars_mcc._keys.bins import cut_if_many
 
 I = pl.int_range(400)  # noqa: E741
 LOG = pl.select(
@@ -226,6 +229,62 @@ def test_quantiles_are_of_the_rows_that_counts_stand_for():
     assert many.mcc(weight="n").by(bins("x", 2))["x"].to_list() == ["all"]
 
 
+@pytest.mark.parametrize("numbers", [[1.0, -1.0] * 40, [*np.linspace(-1, 1, 80)]], ids=["2", "80"])
+@pytest.mark.parametrize("beside", [[], [*range(80)]], ids=["alone", "beside"])
+def test_the_largest_floats_are_cut(numbers, beside):
+    largest = [1.7976931348623157e308 * number for number in numbers]
+    log = pl.DataFrame({"k": pl.Series([*largest, *beside], dtype=pl.Float64)})
+    log = log.with_columns(gold=pl.int_range(pl.len()) % 2, pred=1)
+    found = log.mcc.by(bins("k", 10))
+    assert found["n"].sum() == log.height
+    assert found.height >= 2
+    assert log.mcc.worst("k", min_n=1, verdicts=True)["n"].max() >= log.height / 4
+
+
+rng = np.random.default_rng(5)
+MANY = 120_000
+SHAPES = {
+    "heavy tail": rng.lognormal(3, 3, MANY),
+    "both signs": rng.normal(0, 1, MANY) ** 3,
+    "times beside 0": np.append(1.7e9 + rng.random(MANY - 1) * 2.6e6, 0.0),
+    "far from 0": rng.integers(2**62, 2**62 + 10**9, MANY),
+    "mostly 0": np.where(rng.random(MANY) < 0.35, 0, rng.random(MANY)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_rows_have_the_same_cuts_in_any_order_near_their_quantiles(shape):
+    numbers = SHAPES[shape]
+    log = pl.DataFrame({"k": numbers, "w": rng.choice([0.1, 0.3], MANY), "gold": 1, "pred": 1})
+    weights = {"rows": np.ones(MANY), "sample_weight": log["w"].to_numpy()}
+    for kind, weight in weights.items():
+        options = {} if kind == "rows" else {kind: "w"}
+        orders = (log, log.reverse().lazy(), log.sample(fraction=1, shuffle=True, seed=1).lazy())
+        found = [rows.mcc(**options).by(bins("k", 5)).lazy().collect() for rows in orders]
+        assert found[0]["k"].to_list() == found[1]["k"].to_list() == found[2]["k"].to_list()
+        ends = [float(re.findall(_NUMBER, name)[-1]) for name in found[0]["k"][:-1]]
+        assert len(ends) >= 3
+        for end in ends:
+            below, upto = (
+                weight[is_in].sum() / weight.sum() for is_in in (numbers < end, numbers <= end)
+            )
+            assert any(below - 0.03 <= part / 5 <= upto + 0.03 for part in range(1, 5)), end
+
+
+def test_the_search_and_the_report_cut_many_rows_alike_in_any_order():
+    seconds = pl.int_range(MANY) * 37 % 86_400
+    log = pl.DataFrame({"k": SHAPES["heavy tail"], "gold": rng.integers(0, 2, MANY)}).with_columns(
+        pred=pl.when(pl.col("k") > 300).then(1 - pl.col("gold")).otherwise("gold"),
+        t=dt.datetime(2026, 1, 1) + pl.duration(seconds=seconds),
+    )
+    other = log.sample(fraction=1, shuffle=True, seed=2)
+    found, expected = (rows.mcc.worst("k", verdicts=True) for rows in (other, log))
+    assert_frame_equal(found, expected)
+    cuts = [cut_if_many(rows.mcc(), {"k": "k", "t": "t"}, 10) for rows in (other.lazy(), log)]
+    assert cuts[0] == cuts[1]
+    assert [key.cuts for key in cuts[0].values()][1:] == ["1d"]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -353,7 +412,7 @@ def test_a_column_and_its_bins_need_two_names():
             (
                 bins(pl.col("ts").dt.time(), "1h"),
                 pl.exceptions.SchemaError,
-                "'ts' is Time; cast it",
+                "'ts' is Time; cut a number of it",
             ),
             (bins("age", "1mo"), pl.exceptions.SchemaError, "bins of times need a column of times"),
             (bins("agee", 3), pl.exceptions.ColumnNotFoundError, "did you mean 'age'"),
@@ -425,3 +484,25 @@ def test_a_number_of_bins_of_integers_of_128_bits(dtype):
     assert found["n"].to_list() == pytest.approx([100] * 3, abs=15)
     assert found.equals(log.lazy().mcc.by(bins("x", 3)).collect())
     log.mcc.worst("x", min_n=10)
+
+
+@pytest.mark.parametrize("key", ["waited", "clock"])
+def test_a_duration_or_a_time_says_how_to_cut_it(key, tmp_path, monkeypatch):
+    """What the message advises is done, in Python and in the shell."""
+    monkeypatch.chdir(tmp_path)
+    waited = pl.Series(range(0, 40 * 7, 7)).cast(pl.Duration("ms")) * 1000
+    clock = [dt.time(3 * place % 24, 59) for place in range(40)]
+    log = pl.DataFrame({"waited": waited, "clock": clock}).with_columns(gold=1, pred=1)
+    log.write_parquet("log.parquet")
+    numbers = range(0, 40 * 7, 7) if key == "waited" else [time.hour for time in clock]
+    with pytest.raises(pl.exceptions.SchemaError, match="cut a number of it, as in ") as raised:
+        log.mcc.by(bins(key, 4))
+    way_out = eval(str(raised.value).split("as in ")[1])  # noqa: S307 - our own message
+    found = log.mcc.by(way_out)
+    names = found[key].cast(pl.String).to_list()
+    wanted = Counter(next(name for name in names if has(name, number)) for number in numbers)
+    assert dict(found[key, "n"].cast({key: pl.String}).rows()) == wanted
+    refused = invoke("by", "log.parquet", "--by", f"bins({key}, 4)")
+    typed = shlex.split(refused.stderr.split("as in ")[1])
+    done = invoke("by", "log.parquet", *typed, "--format", "csv")
+    assert pl.read_csv(done.stdout_bytes)["n"].to_list() == found["n"].to_list()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
@@ -219,6 +222,70 @@ def test_the_interval_of_a_cost_is_wilsons_at_a_smoothed_table(seed, rows):
     assert found == pytest.approx(interval_of_cost(gold, pred, 4), rel=1e-9)
 
 
+def table_of_costs(cells: dict[str, float], labels: list) -> dict:
+    """The costs of each pair of labels, of which the first is the positive one."""
+    first, sides = labels[0], {"tp": (True, True), "fn": (True, False), "fp": (False, True)}
+    name_of = {pair: name for name, pair in sides.items()}
+    pairs = itertools.product(labels, repeat=2)
+    return {(i, j): cells[name_of.get((i == first, j == first), "tn")] for i, j in pairs}
+
+
+@in_turn(
+    12,
+    labels=[[True, False], ["yes", "no"], [2, 0, 1]],
+    options=[{}, {"sample_weight": "w"}, {"cluster": "user"}, {"weight": "n"}],
+    method=["score", "wald"],
+    seed=[1, 2, 3],
+)
+def test_limits_are_between_the_costs_of_rows_and_a_table_has_those_of_fn_and_fp(
+    labels, options, method, seed
+):
+    rng = np.random.default_rng(seed)
+    reached = Counter()
+    for rows in (3, 50, 400):
+        gold = rng.choice(len(labels), rows, p=rng.dirichlet(np.ones(len(labels))))
+        is_right = rng.random(rows) < rng.choice([0.6, 0.97, 1.0])
+        pred = np.where(is_right, gold, rng.integers(0, len(labels), rows))
+        sides = {"gold": [labels[i] for i in gold], "pred": [labels[i] for i in pred]}
+        frame = pl.DataFrame(sides).with_columns(
+            w=pl.Series(rng.random(rows) + 0.1), n=pl.Series(rng.integers(1, 4, rows))
+        )
+        frame = frame.with_columns(user=pl.int_range(pl.len()) // 2)
+        log = frame.mcc(positive=labels[0], **options)
+        for costs in ((5, 10, 5, 5), (-2, 10, 1, 0), (0, 10, 1, 0), (-3, -1, -2, -1.5)):
+            cells = dict(zip(("tp", "fn", "fp", "tn"), map(float, costs), strict=True))
+            table = metric.cost(table_of_costs(cells, labels))
+            asked = {"ci": 0.95, "method": method}
+            one, other = (
+                log.score(metrics=costs, **asked).select("cost", "cost_low", "cost_high").row(0)
+                for costs in (metric.cost(**cells), table)
+            )
+            assert other == pytest.approx(one, rel=1e-9, abs=1e-12)
+            if method == "score" and one[1] is not None:
+                assert min(costs) <= one[1] <= one[2] <= max(costs)
+                assert one[1] - 1e-12 <= one[0] <= one[2] + 1e-12
+                reached["in range"] += 1
+            reached["alike"] += 1
+    assert reached["alike"] == 12
+    assert method != "score" or reached["in range"] >= 8
+
+
+def test_a_pair_that_is_not_in_the_table_costs_nothing_which_limits_allow():
+    frame = pl.DataFrame({"gold": [1, 0] * 25, "pred": [1, 0] * 25})
+    some = metric.cost({(1, 1): 5, (0, 0): 5, (1, 0): 10})
+    low, high = frame.mcc.score(metrics=some, ci=0.95).select("cost_low", "cost_high").row(0)
+    assert 0 < low < 5 < high < 10
+    same = frame.with_columns(k=pl.int_range(50) // 25).mcc(positive=1)
+    for asked in ("cost(tp=5, fn=5, fp=5, tn=5)", metric.cost(dict.fromkeys(EVERY, 5))):
+        assert same.score(metrics=asked, ci=0.95).row(0)[1:4] == (5, 5, 5)
+        assert same.worst("k", metric=asked, min_n=5).is_empty()
+        assert same.gaps("k", metrics=asked, min_n=5)["n_slices"].item() == 0
+        assert same.contrast("k", metric=asked)["p_value"].to_list() == [1, 1]
+
+
+EVERY = [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
 def test_a_dear_error_that_was_not_seen_widens_the_interval():
     frame = pl.DataFrame({"gold": [0, 0, 1, 1, 2, 2] * 20, "pred": [0, 0, 1, 1, 2, 2] * 20})
     cheap, dear = (
@@ -423,3 +490,13 @@ def test_a_pair_is_named_once():
     costs = pl.DataFrame({"gold": [1, 1], "pred": [2, 2], "cost": [3, 4]})
     with pytest.raises(ValueError, match="cost has a pair of gold and pred twice"):
         metric.cost(costs)
+
+
+def test_a_cost_is_any_finite_real_number():
+    log = pl.DataFrame({"gold": [*"aab"], "pred": [*"bbb"]})
+    for number in (1.25, Fraction(5, 4), Decimal("1.25"), np.float32(1.25)):
+        asked = polars_mcc.metric.cost({("a", "b"): number})
+        assert log.mcc.score(metrics=asked)["cost"].item() == pytest.approx(2 * 1.25 / 3, rel=1e-15)
+    for number in (Decimal("NaN"), Decimal("Infinity"), True, "1"):
+        with pytest.raises((TypeError, ValueError), match="number"):
+            polars_mcc.metric.cost({("a", "b"): number})

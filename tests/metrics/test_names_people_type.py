@@ -14,6 +14,7 @@ from polars_mcc._metrics.names_elsewhere import ELSEWHERE, known_elsewhere
 
 OURS = {*polars_mcc.metrics()["metric"]}
 CALLS = {"f_beta(2)", "top_k(3)", "ece(15, uniform)", "cost(fn=10, fp=1)", "kappa(quadratic)"}
+CALLS |= {"kappa(linear)"}
 
 
 def drawn(rates: dict[str, list[list[float]]], rows: int) -> pl.DataFrame:
@@ -58,7 +59,8 @@ def test_a_name_of_another_library_is_told_ours():
 )
 def test_the_error_for_such_a_name(name, ours, run):
     log = pl.DataFrame({"gold": ["a"], "pred": ["a"]})
-    with pytest.raises(ValueError, match=f"^no metric '{name}'; here it is {ours}.*The metrics "):
+    message = rf"^no metric '{name}'; here it is {ours}.*metrics\(\) lists all"
+    with pytest.raises(ValueError, match=message):
         run(log, lambda frame: frame.mcc.score(metrics=["mcc", name]))
 
 

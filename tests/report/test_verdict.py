@@ -158,3 +158,18 @@ def test_little_to_say(rows):
     assert (
         "gold and pred cannot be compared, because one of them has no confidence interval."
     ) in texts
+
+
+@pytest.mark.parametrize("counts_as", [1.0, 0.5, -0.5])
+def test_a_report_says_what_0_by_0_counts_as(counts_as):
+    """A constant model, and a perfect one: MCC is 0/0 and 1."""
+    gold = [0, 1] * 100
+    log = pl.DataFrame({"gold": gold, "constant": [0] * 200, "perfect": gold, "k": ["a"] * 200})
+    log = log.mcc(pred=["constant", "perfect"], zero_division=counts_as)
+    said = [one["text"] for one in json.loads(log.report("k", format="json"))["verdict"]]
+    assert "constant: MCC is undefined (0/0) over 200 rows." in said
+    assert [text for text in said if text.startswith("perfect: MCC is 1.000 (")]
+    assert f"0/0 counts as {counts_as:g} in every score." in said
+    assert not [text for text in said if "equally frequent labels" in text]
+    plain = json.loads(log(zero_division=0.0).report("k", format="json"))["verdict"]
+    assert not [one for one in plain if "0/0 counts as" in one["text"]]

@@ -389,6 +389,42 @@ def test_a_damaged_input_does_not_keep_others_out(logs, store):
     logs.check(store)
 
 
+DAMAGES = {
+    "truncated": lambda data: data[: len(data) // 2],
+    "empty": lambda _: b"",
+    "a page": lambda data: data[:4] + bytes(40) + data[44:],
+    "no Parquet": lambda _: b"gold,pred\n",
+}
+
+
+@pytest.mark.parametrize("place", [".", "env=prod"])
+@pytest.mark.parametrize("before", [["day=1"], []], ids=["a store", "no store"])
+def test_a_damaged_file_in_a_folder_of_folders_keeps_no_other_out(place, before, tmp_path, store):
+    """Neither in its own folder, nor in others: the dtype of a folder is in its name."""
+    logs, reached = Logs(tmp_path / place / "logs"), 0
+    for damage in DAMAGES.values():
+        for day in ("day=1", "day=2"):
+            for part in "ab":
+                logs.write(f"{day}/{part}.parquet")
+            if day in before:
+                keep(logs, store)
+        bad = logs.folder / "day=2/a.parquet"
+        bad.write_bytes(damage(bad.read_bytes()))
+        with pytest.raises(pl.exceptions.PolarsError, match=r"^'[^']*/day=2/a\.parquet'") as told:
+            keep(logs, store)
+        assert str(told.value).endswith(f"the store '{store}' has the counts of all other inputs")
+        bad.unlink()
+        want = pl.scan_parquet(logs.folder, hive_partitioning=True)
+        found = PredictionLog.from_store(store).by("day").collect()
+        assert_frame_equal(found, want.mcc.by("day").collect())
+        assert found["day"].to_list() == [1, 2]
+        shutil.rmtree(logs.folder)
+        shutil.rmtree(store)
+        logs = Logs(tmp_path / place / "logs")
+        reached += 1
+    assert reached == len(DAMAGES)
+
+
 def test_a_column_of_another_dtype_is_refused(logs, store):
     keep(logs, store)
     logs.rows().with_columns(day=pl.col("day").cast(pl.String)).write_parquet(
@@ -622,7 +658,9 @@ def test_the_command_line(logs, store):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"filter": "day > AVG(day)"}, "'day > AVG\\(day\\)' uses several rows at once .AVG"),
+        ({"filter": "day > AVG(day)"}, "'day > AVG\\(day\\)' uses several rows at once; a store"),
+        ({"filter": "day = first_value(day)"}, "uses several rows at once"),
+        ({"filter": "string_agg(country, ',') = 'DE'"}, "uses several rows at once"),
         ({"weight": "SUM(day) OVER (PARTITION BY country)"}, "uses several rows at once"),
         ({"pred": "(SELECT 'cat') AS pred"}, "one expression, without a subquery"),
     ],
@@ -630,7 +668,10 @@ def test_the_command_line(logs, store):
 def test_what_is_not_of_each_row_is_refused(logs, store, options, message):
     with pytest.raises((ValueError, pl.exceptions.SQLInterfaceError), match=message):
         keep(logs, store, **options)
-    keep(logs, store, filter="day + 1 > 2 AND country <> 'sum(over)'")
+    for file in logs.files():
+        pl.read_parquet(file).rename({"day": "max(day)"}).write_parquet(file)
+    named = "\"max(day)\" + 1 > 2 AND country <> 'sum(over)'"
+    polars_mcc.keep_counts(logs.place, store, "country", "max(day)", filter=named)
 
 
 @pytest.mark.slow

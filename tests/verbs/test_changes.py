@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -208,6 +209,60 @@ def test_periods_and_times():
     assert sorted(found.select("part", "n_untimed").rows()) == sorted(untimed.rows())
     rest = none.drop_nulls().mcc(time="day").changes("part")
     assert_frame_equal(found.drop("n_untimed"), rest.drop("n_untimed"))
+
+
+def of_blocks(rows: pl.DataFrame, block_of: Callable[[dt.datetime], int]) -> list[float]:
+    """The dispersion of accuracy, for each cut of a slice into two, if blocks are so numbered."""
+    hits: dict[dt.datetime, list[bool]] = defaultdict(list)
+    for time, gold, pred in rows.sort("time").select("time", "gold", "pred").iter_rows():
+        hits[time].append(gold == pred)
+    mean = sum(map(sum, hits.values())) / rows.height
+    moved = [sum(hit) - len(hit) * mean for hit in hits.values()]
+    variance = [len(hit) * mean * (1 - mean) for hit in hits.values()]
+    found = []
+    for cut in range(1, len(hits)):
+        blocks: dict[int, float] = defaultdict(float)
+        for i, time in enumerate(hits):
+            part = slice(cut) if i < cut else slice(cut, None)
+            less = variance[i] * sum(moved[part]) / sum(variance[part])
+            blocks[block_of(time)] += moved[i] - less
+        excess = sum(x**2 for x in blocks.values()) / sum(variance)
+        found.append(max(1.0, excess * len(blocks) / (len(blocks) - 2)))
+    return found
+
+
+def test_blocks_are_of_the_calendar_whatever_other_slices_and_times_there_are():
+    monday, hours, reached = dt.datetime(1969, 12, 29), dt.timedelta(hours=42), 0
+    rng = np.random.default_rng(7)
+    for every, step, block_of in (
+        ("1d", dt.timedelta(1), lambda time: (time - monday).days // 7),
+        (None, dt.timedelta(1), lambda time: (time - monday).days // 7),
+        ("6h", dt.timedelta(hours=6), lambda time: (time - dt.datetime(1970, 1, 1)) // hours),
+        ("1mo", dt.timedelta(31), lambda time: ((time.year - 1970) * 12 + time.month - 1) // 7),
+    ):
+        times = [dt.datetime(2026, 1, 1) + i * step for i in range(60) if rng.random() < 0.8]
+        if every == "1mo":
+            times = [time.replace(day=1) for time in times]
+        right = dict(zip(times, 0.7 + 0.3 * np.sin(np.arange(len(times)) / 3), strict=True))
+        rows = pl.DataFrame({"time": times * 20, "part": "x", "gold": [0, 1] * (10 * len(times))})
+        hit = pl.Series([rng.random() < right[time] for time in rows["time"]])
+        rows = rows.with_columns(pred=pl.when(hit).then("gold").otherwise(1 - pl.col("gold")))
+        earlier = [time - 3 * step for time in times]
+        beside = rows.with_columns(time=pl.Series(earlier * 20), part=pl.lit("y"))
+        asked = {"every": every, "metric": "accuracy", "to": "rest", "max_changes": 1}
+        whole = rows.vstack(beside)
+        answers = [
+            log.mcc(time="time").changes("part", **asked).filter(part="x").to_dicts()[0]
+            for log in (rows, whole)
+        ]
+        for name in ("p_value", "dispersion"):
+            alone, other = (answer[name] for answer in answers)
+            assert other == pytest.approx(alone, rel=1e-12), (every, name)
+        by_hand = min(of_blocks(rows, block_of), key=lambda d: abs(d - alone))
+        assert alone == pytest.approx(by_hand, rel=1e-9), every
+        assert alone > 1.5
+        reached += 1
+    assert reached == 4
 
 
 def test_lookback_is_before_the_end_of_the_newest_period():

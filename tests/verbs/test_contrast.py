@@ -159,7 +159,7 @@ def hits_of(groups: dict[str, tuple[int, int]]) -> pl.DataFrame:
 def test_a_ratio_to_or_from_a_score_of_0_is_0_or_infinite(run):
     """The worst group does not vanish. Its limits are those of Fieller's form for two rates."""
     counts = hits_of({"all": (9, 10), "none": (0, 20), "none too": (0, 8), "some": (3, 12)})
-    options = {"metric": "accuracy", "ratio": True}
+    options = {"metric": "accuracy", "ratio": True, "min_n": 1}
     found = run(counts, lambda f: f.mcc(weight="n").contrast("group", to="each", **options))
     rows = {(row["group"], row["group_to"]): row for row in found.iter_rows(named=True)}
     (low, _), (_, none) = wilson(9, 10), wilson(0, 20)
@@ -169,9 +169,8 @@ def test_a_ratio_to_or_from_a_score_of_0_is_0_or_infinite(run):
     assert worst["ratio_low"] == pytest.approx(least, rel=1e-12)
     both_0 = rows["none", "none too"]
     assert [both_0[name] for name in ("ratio", "ratio_low", "ratio_high", "p_value")] == [None] * 4
-    differ = run(
-        counts, lambda f: f.mcc(weight="n").contrast("group", to="each", metric="accuracy")
-    )
+    differences = {**options, "to": "each", "ratio": False}
+    differ = run(counts, lambda f: f.mcc(weight="n").contrast("group", **differences))
     for row, plain in zip(rows.values(), differ.iter_rows(named=True), strict=True):
         is_one_0 = (row["accuracy"] == 0) != (row["accuracy_to"] == 0)
         if is_one_0:
@@ -340,6 +339,41 @@ def test_edges(log):
 
 
 @pytest.mark.slow
+@in_turn(to=["rest", "total", "expected", "best", "each", {"k": "c"}], lazy=[False, True])
+def test_small_slices_have_no_p_value(to, lazy):
+    """Neither beside a small reference. The correction is for the tests that are made."""
+    sizes = {"a": 14, "b": 15, "c": 300, "d": 200}
+    rows = {"k": [key for key, n in sizes.items() for _ in range(n)], "gold": 1}
+    frame = pl.DataFrame(rows).with_columns(pred=(pl.int_range(pl.len()) % 4 > 0).cast(int))
+    log = (frame.lazy() if lazy else frame).mcc
+    asked = {"to": to, "metric": "accuracy", "correction": "bonferroni"}
+    every, found, least = (
+        log.contrast("k", **asked, **options).lazy().collect()
+        for options in ({"min_n": 1}, {}, {"min_n": 201})
+    )
+    tests = ["p_value", "p_adjusted"]
+    assert_frame_equal(found.drop(tests), every.drop(tests))
+    sides = [pl.col("n"), pl.col("n_to")]
+    for answer, min_n in ((found, 15), (least, 201)):
+        is_tested = pl.all_horizontal(side >= min_n for side in sides)
+        expected = every.select(pl.when(is_tested).then("p_value")).to_series()
+        assert answer["p_value"].to_list() == expected.to_list()
+        number = expected.count()
+        adjusted = [p if p is None else min(p * number, 1) for p in expected]
+        assert answer["p_adjusted"].to_list() == pytest.approx(adjusted)
+    assert 0 < found["p_value"].count() < every["p_value"].count()
+
+
+def test_rows_of_a_p_value_are_those_of_equal_weight():
+    w = [1.0] * 16 + [100.0] + [1.0] * 40
+    log = pl.DataFrame({"k": [0] * 17 + [1] * 40, "gold": 1, "pred": [1, 0, 1] * 19, "w": w})
+    for options, number in (({}, 2), ({"sample_weight": "w"}, 0)):
+        found = log.mcc(**options).contrast("k", metric="accuracy")
+        assert found["p_value"].count() == number
+    with pytest.raises(ValueError, match="min_n must be an integer of at least 1"):
+        log.mcc.contrast("k", min_n=0)
+
+
 def test_no_difference_is_found_at_its_rate():
     """In 400 logs whose slices do not differ, p is below 0.05 in about 5 %."""
     rng = np.random.default_rng(11)

@@ -50,7 +50,7 @@ def curve_of(rows, thresholds=None) -> list[tuple]:
         all_of = [(gold, score) for k, gold, score in rows if k == key]
         part = [(gold, score, 1) for gold, score in all_of if is_scored(gold, score)]
         left_out = len(all_of) - len(part)
-        cuts = sorted({score for _, score, _ in part}) if thresholds is None else thresholds
+        cuts = thresholds or [*sorted({score for _, score, _ in part}), math.inf]
         for cut in cuts if part else ():
             table = predicted(part, cut)
             counts = [table[gold, pred] for pred in (True, False) for gold in (True, False)]
@@ -86,7 +86,7 @@ def test_thresholds_are_scores_or_listed_or_quantiles_of_all_rows(run, rows, lis
         if math.floor(steps[0]) > math.floor(steps[1]):
             cuts.append(cut)
     assert len(cuts) <= number
-    assert curve(number) == curve_of(rows, cuts)
+    assert curve(number) == curve_of(rows, [*cuts, math.inf])
 
 
 @given(
@@ -131,14 +131,15 @@ def test_the_best_is_the_best_of_all(run, rows, cuts, zero_division):
 
 @in_turn(thresholds=[None, 4, [0.1, 0.8]], zero_division=[0.0, None, 1.0, -1.0, math.nan])
 def test_a_threshold_of_0_by_0_is_better_than_worse_than_guessing(run, zero_division, thresholds):
-    """All rows predicted positive have an MCC of 0, and each other cut is below 0."""
+    """All rows or no rows predicted positive have an MCC of 0, and each other cut is below 0."""
     rows = {"gold": [True, True, False, False], "score": [0.1, 0.2, 0.8, 0.8]}
     log = pl.DataFrame(rows)
     given = {"score": "score", "zero_division": zero_division}
     best = run(log, lambda frame: frame.mcc(**given).best_threshold(thresholds=thresholds))
-    assert best.row(0)[1:6] == (0.1, 0.0, 0.1, 0.0, 0.0)
+    largest = 0.1 if isinstance(thresholds, list) else math.inf
+    assert best.row(0)[1:6] == (largest, 0.0, largest, 0.0, 0.0)
     curve = log.mcc(score="score").curve(thresholds=thresholds)
-    assert curve["mcc"].max() == 0 > curve["mcc"][-1]
+    assert curve["mcc"].max() == 0 > curve["mcc"][-1 if largest < 1 else -2]
     # Precision is 0/0 above all scores; less of a false discovery rate is better, and it is 1.
     high = {**given, "score": pl.col("score") / 2}
     for metric, worst in {"ppv": 0.0, "f1": 0.0, "fdr": 1.0}.items():
@@ -150,6 +151,85 @@ def test_a_threshold_of_0_by_0_is_better_than_worse_than_guessing(run, zero_divi
 def test_of_thresholds_that_are_as_good_it_is_the_largest(run):
     log = pl.DataFrame({"gold": [True, False, True, False], "score": [0.9, 0.8, 0.7, 0.6]})
     assert run(log, lambda f: f.mcc(score="score").best_threshold())["threshold"].item() == 0.9
+
+
+TOPS = {  # the largest score, and the threshold that no row reaches
+    "Float32": (0.5, math.inf),
+    "Float64": (1e300, math.inf),
+    "Int8": (127, 128),
+    "UInt8": (255, 256),
+    "UInt32": (2**32 - 1, 2**32),
+    "Int64": (2**53, 2**53 + 1),
+    "UInt64": (2**63, 2**63 + 1),
+    "UInt128": (9, 10),
+    "Decimal(2, 2)": (Decimal("0.99"), Decimal("1.00")),
+}
+COSTS = {  # of cells (gold, pred) of a slice
+    "cost(fn=1, fp=10)": lambda n: Fraction(n[1, 0] + 10 * n[0, 1], n.total()),
+    "error_rate": lambda n: Fraction(n[1, 0] + n[0, 1], n.total()),
+    "fpr": lambda n: Fraction(n[0, 1], n[0, 1] + n[0, 0]),
+    "fnr": lambda n: Fraction(n[1, 0], n[1, 1] + n[1, 0]),
+}
+
+
+@pytest.mark.parametrize("name", TOPS)
+def test_no_rows_may_be_best(run, name):
+    """A threshold above all scores is tried, in each slice and for all, so no loss is negative."""
+    dtype = pl.Decimal(2, 2) if "(" in name else getattr(pl, name)()
+    top, above = TOPS[name]
+    scores = [top, top / 3, top / 9, 0, top, top / 3, top / 3, top / 9, 0, top / 9]
+    if dtype.is_integer():
+        scores = map(int, scores)
+    column = pl.Series([*map(Decimal, scores)] if "(" in name else [*scores]).cast(dtype)
+    gold = [True, False, True, False, False, False, True, False, True, False]
+    log = pl.DataFrame({"key": ["a"] * 4 + ["b"] * 6, "gold": gold, "score": column})
+    reached = Counter()
+    for metric, bound in [*((metric, None) for metric in COSTS), ("fnr", {"fpr": 0.0})]:
+        for thresholds in (None, 3, [Decimal("0.1"), Decimal("0.3")]):
+            options = {"metric": metric, "max": bound, "thresholds": thresholds, "score": "score"}
+            best = run(log, lambda f, options=options: ask(f, "best_threshold", "key", **options))
+            grid = log.mcc(score="score").curve(thresholds=thresholds)["threshold"].to_list()
+            for row in best.rows(named=True):
+                part = log.filter(key=row["key"])
+                own = [*part["score"].unique(), above] if thresholds is None else grid
+                bad = {}
+                for cut in own:
+                    pred = [score >= cut for score in part["score"]]
+                    cells = Counter(zip(part["gold"], pred, strict=True))
+                    if bound is None or cells[False, True] == 0:
+                        bad[cut] = COSTS[metric](cells)
+                least = min(bad.values(), default=None)
+                cut = max((cut for cut, cost in bad.items() if cost == least), default=None)
+                assert row["threshold"] == cut
+                assert row[metric.split("(")[0]] == (None if least is None else float(least))
+                assert (row["loss"] or 0) >= 0
+                reached[cut == above] += 1
+    assert reached[True] >= 8
+    curve = run(log, lambda f: ask(f, "curve", score="score"))
+    assert curve.select("threshold", "tp", "fp").row(-1) == (above, 0, 0)
+    assert curve["threshold"].n_unique() == 5
+
+
+def test_infinity_is_a_score_too(run):
+    """Then no threshold is above it. What misses a bound at the shared threshold loses nothing."""
+    log = pl.DataFrame(
+        {"key": list("aaab"), "gold": [0, 1, 1, 0], "score": [math.inf, 2.0, 1.0, 1.0]}
+    )
+    asked = {"score": "score", "positive": 1, "metric": "fpr"}
+    best = run(log, lambda f: ask(f, "best_threshold", "key", **asked))
+    assert best.select("threshold", "fpr", "shared_threshold", "loss").rows() == [
+        (math.inf, 1.0, math.inf, 0.0),
+        (math.inf, 0.0, math.inf, 0.0),
+    ]
+    kept = {"score": "score", "positive": 1, "metric": "recall", "max": {"fpr": 0.5}}
+    rows = {"key": list("aabb"), "gold": [0, 1, 0, 1], "score": [3, 2, 1, 2]}
+    best = run(pl.DataFrame(rows), lambda f: ask(f, "best_threshold", "key", **kept))
+    assert best.select(
+        "threshold", "recall", "shared_threshold", "recall_shared", "loss"
+    ).rows() == [
+        (4, 0.0, 2, 1.0, 0.0),
+        (2, 1.0, 2, 1.0, 0.0),
+    ]
 
 
 def test_one_threshold_for_all_loses_nothing_of_all(run):
@@ -203,7 +283,11 @@ def test_several_scores_are_models(run):
     for name in ("a", "b"):
         alone = log.mcc(score=name, positive=1).curve()
         part = answer.filter(pl.col("model") == name).drop("model")
-        assert_frame_equal(part, alone.with_columns(pl.col("threshold").cast(pl.Float64)))
+        nobody = pl.col("tp", "fp") == 0  # of integers, it is one more than the largest
+        alone = alone.with_columns(
+            threshold=pl.when(pl.all_horizontal(nobody)).then(math.inf).otherwise("threshold")
+        )
+        assert_frame_equal(part, alone)
     best = run(log, lambda log: log.mcc(score=["b", "a"], positive=1).best_threshold(thresholds=2))
     assert best["model"].to_list() == ["b", "a"]
     assert best["n_null"].to_list() == [1, 0]
@@ -283,7 +367,7 @@ def test_whole_scores_of_several_widths_keep_their_digits(run, other):
     answer = run(log, lambda frame: frame.mcc(score=["a", "b"]).by(metrics="roc_auc"))
     assert answer["roc_auc"].to_list() == [1, 1]
     cuts = run(log, lambda frame: frame.mcc(score=["a", "b"]).curve())["threshold"]
-    assert cuts.to_list() == [2**53, 2**53 + 1, 1, 2]
+    assert cuts.to_list() == [2**53, 2**53 + 1, 2**53 + 2, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from scipy import stats
+from scipy import optimize, stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, recall_score
 from support import in_turn
 
@@ -34,17 +34,22 @@ def log_of(slices: int, rows: int, seed: int, *, error: float = 0.2) -> pl.DataF
     return pl.DataFrame({"part": part, "sex": sex, "gold": gold, "pred": gold ^ wrong})
 
 
-def wilson(hits: float, rows: float, z: float) -> tuple[float, float]:
-    """Wilson's limits with the correction for continuity, as roots of its quadratic equation."""
+def binomial_limits(hits: float, rows: float, z: float) -> tuple[float, float]:
+    """The limits at which the normal deviate of Peizer and Pratt, in its other form, is z."""
 
-    def root(v: float) -> float:
-        # (v - x)² = z² x (1 - x) / rows, the lower root
-        a, b, c = 1 + z**2 / rows, -(2 * v + z**2 / rows), v**2
-        return min(np.roots([a, b, c]).real)
+    def beyond(p: float, hits: float) -> float:
+        s, t, q = hits - 0.5, rows - hits + 0.5, 1 - p
+        likely = 2 * (s * math.log(s / (rows * p)) + t * math.log(t / (rows * q)))
+        moved = s + 1 / 6 - (rows + 1 / 3) * p
+        moved += 0.02 * (q / (s + 0.5) - p / (t + 0.5) + (q - 0.5) / (rows + 1))
+        return moved / abs(s - rows * p) * math.sqrt(likely / (1 + 1 / (6 * rows))) - z
 
-    low = root(max(hits - 0.5, 0) / rows) if hits > 0.5 else 0.0
-    high = 1 - root(max(rows - hits - 0.5, 0) / rows) if rows - hits > 0.5 else 1.0
-    return low, high
+    def low(hits: float) -> float:
+        if hits == 0:
+            return 0.0
+        return optimize.brentq(beyond, 1e-15, (hits - 0.5) / rows * (1 - 1e-6), (hits,))
+
+    return low(hits), 1 - low(rows - hits)
 
 
 def moments_of_squares(rows: int, share: float) -> np.ndarray:
@@ -60,7 +65,7 @@ def by_hand(hits: list[int], rows: list[int], ci: float) -> dict[str, float]:
     """The answer for a proportion: slices with so many hits among so many rows."""
     number, scores = len(rows), [h / n for h, n in zip(hits, rows, strict=True)]
     z = stats.studentized_range.ppf(ci, number, 1e7) / math.sqrt(2)
-    limits = [wilson(h, n, z) for h, n in zip(hits, rows, strict=True)]
+    limits = [binomial_limits(h, n, z) for h, n in zip(hits, rows, strict=True)]
     lows, highs = [], []
     for i, j in itertools.permutations(range(number), 2):
         diff = scores[i] - scores[j]
@@ -90,7 +95,7 @@ def by_hand(hits: list[int], rows: list[int], ci: float) -> dict[str, float]:
 @in_turn(3, slices=[3, 8, 30], rows=[400, 3000], metric=["accuracy", "tpr", "fpr"])
 def test_a_proportion_is_computed_by_hand(slices, rows, metric):
     log = log_of(slices, rows, slices + rows, error=0.05 if slices == 8 else 0.3)
-    [row] = log.mcc(positive=True).gaps("part", metrics=metric, ci=0.9).to_dicts()
+    [row] = log.mcc(positive=True).gaps("part", metrics=metric, ci=0.9, min_n=1).to_dicts()
     kept = {"accuracy": log, "tpr": log.filter("gold"), "fpr": log.filter(~pl.col("gold"))}[metric]
     hit = pl.col("gold") == pl.col("pred") if metric == "accuracy" else pl.col("pred")
     counts = kept.group_by("part").agg(hits=hit.sum(), rows=pl.len()).sort("part")
@@ -173,9 +178,17 @@ def test_small_slices_and_slices_without_a_score_are_left_out():
         how="vertical_relaxed",
     )
     asked = log.mcc(positive=True)
-    assert asked.gaps("part", metrics="tpr").select("n_slices", "lowest").row(0) == (4, "part = 7")
+    every = asked.gaps("part", metrics="tpr", min_n=1)
+    assert every.select("n_slices", "lowest").row(0) == (4, "part = 7")
     alone = log.filter(pl.col("part") < 3).mcc(positive=True).gaps("part", metrics="tpr")
-    assert_frame_equal(asked.gaps("part", metrics="tpr", min_n=30), alone)
+    for options in ({}, {"min_n": 2}, {"min_n": 30}):
+        assert_frame_equal(asked.gaps("part", metrics="tpr", **options), alone)
+    gate = {"max_gap": {"tpr": 0.5}}
+    assert asked.check("part", **gate)["n_slices"].item() == 3
+    with pytest.raises(CheckError, match="1 of 1 gaps fails"):
+        asked.check("part", min_n=1, **gate)
+    with pytest.raises(CheckError, match="fewer than two slices of 30 rows or more"):
+        log.filter(pl.col("part") > 6).mcc(positive=True).check("part", **gate)
     few = asked.gaps("part", metrics="tpr", min_n=10**6).row(0, named=True)
     assert (few["n_slices"], few["n"], few["lowest"], few["diff"]) == (0, 0, None, None)
     one = log.filter(pl.col("part") < 1).mcc(positive=True).gaps("part").row(0, named=True)
@@ -189,9 +202,9 @@ def test_small_slices_and_slices_without_a_score_are_left_out():
 def test_a_ratio_of_0_is_0_and_0_by_0_is_null():
     rows = {"part": [0] * 9 + [1] * 9, "gold": True, "pred": [False] * 9 + [True] * 9}
     log = pl.DataFrame(rows)
-    assert log.mcc.gaps("part", metrics="accuracy")["ratio"].item() == 0
+    assert log.mcc.gaps("part", metrics="accuracy", min_n=9)["ratio"].item() == 0
     log = log.with_columns(pred=pl.lit(value=False))
-    found = log.mcc.gaps("part", metrics="accuracy").row(0, named=True)
+    found = log.mcc.gaps("part", metrics="accuracy", min_n=9).row(0, named=True)
     assert (found["ratio"], found["diff"], found["p_value"]) == (None, 0, 1)
     one = log_of(1, 300, 1)
     other = one.with_columns(part=pl.col("part") + 1, pred=~pl.col("pred"))

@@ -229,6 +229,21 @@ def test_two_models_are_compared_in_strata_of_both_predictions(kind, classes, we
         assert answer["diff_low"] < b - a < answer["diff_high"]
 
 
+@pytest.mark.parametrize("metric", ["mcc", "accuracy", "f1_macro"])
+@pytest.mark.parametrize("weight", [None, "n"])
+def test_the_order_of_the_rows_changes_no_digit_of_two_models(metric, weight):
+    frame = log_of(5, labels_of("text", 5), rows=3000)
+    options = {"pred": TWO_MODELS, "nulls": "reweight", "weight": weight}
+    answers = [
+        shuffled.mcc(**options).compare("a", "b", metric=metric).lazy().collect()
+        for seed in range(3)
+        for rows in [frame.sample(fraction=1, shuffle=True, seed=seed)]
+        for shuffled in (rows, rows.lazy())
+    ]
+    for answer in answers:
+        assert_frame_equal(answer, answers[0], check_exact=True)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("metric", ["mcc", "accuracy", "tpr"])
 @pytest.mark.parametrize("rows", [300, 3000])

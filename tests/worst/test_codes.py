@@ -180,7 +180,7 @@ def test_parts_have_about_as_many_rows_whatever_the_spread():
 
 
 def test_a_log_that_repeats_itself_is_sampled_fairly(monkeypatch):
-    monkeypatch.setattr(bins_module, "_SAMPLED", ROWS // 50)
+    monkeypatch.setattr(bins_module, "_MANY", ROWS // 50)
     key, _ = codes_of(pl.Series([float(place % 50) for place in range(ROWS)]))
     assert key.size >= 8
 

@@ -21,6 +21,9 @@ from polars_mcc._worst.failures_in_words import (
     [
         ("DE", "k = DE"),
         (None, "k = null"),
+        ("null", 'k = "null"'),
+        ("1 and b = 2", 'k = "1 and b = 2"'),
+        ('"a"', r'k = "\"a\""'),
         ("", "k = "),
         ("26", "k = 26"),
         ("≤ 25", "k ≤ 25"),
@@ -50,7 +53,9 @@ def test_a_key_of_any_name(key):
 
 def test_several_keys_of_some_sets():
     rows = pl.DataFrame({"keys": ["a, b", "b", ""], "a": ["x", None, None], "b": ["≤ 3", None, ""]})
-    named = slice_name({"a": pl.col("a"), "b": pl.col("b")}, pl.col("keys"))
+    named = slice_name(
+        {"a": pl.col("a"), "b": pl.col("b")}, {"a, b": ("a", "b"), "b": ("b",), "": ()}
+    )
     assert rows.select(named).to_series().to_list() == ["a = x and b ≤ 3", "b = null", "all rows"]
     assert rows.head(1).select(slice_name({})).item() == "all rows"
 
