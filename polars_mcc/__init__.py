@@ -29,8 +29,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a public name
             )
         if name in public:
             return public[name]
-    msg = f"module 'polars_mcc' has no attribute '{name}'"
-    raise AttributeError(msg)
+    raise AttributeError(f"module 'polars_mcc' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

@@ -102,16 +102,14 @@ class ExprMcc:
         asked = find_metric(metric)
         _check_labels(asked)
         if asked.is_expression:
-            msg = (
+            raise TypeError(
                 f"metric '{asked.name}' is an expression, and its columns are not those of this "
                 "query: pass a function, such as lambda col: col('recall').min(), or use "
                 "frame.mcc(...).by(...)"
             )
-            raise TypeError(msg)
         labels = None if labels is None else list(labels)
         if labels == []:
-            msg = "labels is empty; list every label that occurs, or leave labels out"
-            raise ValueError(msg)
+            raise ValueError("labels is empty; list every label that occurs, or leave labels out")
         inputs = [self._pred, as_expr(gold), *([] if weight is None else [as_expr(weight)])]
         return of_dtypes(inputs, Score(metric, positive, labels, nulls, zero_division))
 
@@ -119,22 +117,20 @@ class ExprMcc:
 def _check_nulls(nulls: str) -> None:
     """Raise a ValueError unless rows alone say what a null label means."""
     if nulls == "reweight":
-        msg = (
+        raise ValueError(
             "nulls='reweight' needs the counts of slices, which an expression or a Series has not: "
             "use frame.mcc(nulls='reweight').by(...)"
         )
-        raise ValueError(msg)
     check_choice("nulls", nulls, NullsOfRows)
 
 
 def _check_labels(asked: Metric) -> None:
     """Raise a ValueError unless the metric is of labels."""
     if asked.is_of_scores:
-        msg = (
+        raise ValueError(
             f"metric '{asked.name}' is of scores, and an expression or a Series has labels: use "
             f"frame.mcc(score=...).by(..., metrics='{asked.name}')"
         )
-        raise ValueError(msg)
 
 
 class SeriesMcc:

@@ -165,11 +165,10 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
             raise ValueError(msg)
         [time] = likely
     if time not in times:
-        msg = (
+        raise ValueError(
             f"time='{time}' is not a Date or Datetime key of the result, nor bins of one; such "
             f"keys are {[*times]}"
         )
-        raise ValueError(msg)
     result = result.with_columns(times[time])
     has_band = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
@@ -361,14 +360,12 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
     """
     style.check_drawable(result, "worst()", "slice", "parts", metric)
     if not -result.height <= row < result.height:
-        msg = f"row={row} is not a row of the result, which has {result.height}"
-        raise ValueError(msg)
+        raise ValueError(f"row={row} is not a row of the result, which has {result.height}")
     name, parts, end = result.select("slice", "parts", metric).row(row)
     adds = [part["adds"] for part in parts or ()]
     if None in adds or not adds:
         why = "a part of it has no score" if adds else "it has no parts, as it has one key"
-        msg = f"there is nothing to draw of the slice {name}: {why}"
-        raise ValueError(msg)
+        raise ValueError(f"there is nothing to draw of the slice {name}: {why}")
     steps = [end - sum(adds[at:]) for at in range(len(adds) + 1)]
     bars = [("all rows", 0.0, steps[0], None, f"{steps[0]:.3f}")]
     bars += [

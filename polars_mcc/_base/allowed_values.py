@@ -27,22 +27,19 @@ def check_choice(name: str, value: object, choices: Any, *forms: str) -> None:  
     allowed = get_args(choices)
     if value not in allowed:
         listed = ", ".join([*map(repr, allowed), *forms])
-        msg = f"{name} must be one of {listed}, got {value!r}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
 
 
 def check_number(name: str, value: float | None) -> None:
     """Raise a TypeError unless a value is a number or None."""
     if isinstance(value, bool) or not (value is None or isinstance(value, Real)):
-        msg = f"{name} must be a number or None, got {value!r}"
-        raise TypeError(msg)
+        raise TypeError(f"{name} must be a number or None, got {value!r}")
 
 
 def check_level(ci: float) -> None:
     """Raise a ValueError unless a confidence level is between 0 and 1."""
     if not (isinstance(ci, Real) and 0 < ci < 1):
-        msg = f"ci must be a confidence level between 0 and 1, such as 0.95, got {ci!r}"
-        raise ValueError(msg)
+        raise ValueError(f"ci must be a confidence level between 0 and 1, such as 0.95, got {ci!r}")
 
 
 def check_interval(ci: float | None, method: object) -> None:
@@ -56,12 +53,10 @@ def check_interval(ci: float | None, method: object) -> None:
 def needs_level(name: str, value: object) -> NoReturn:
     """Raise a ValueError: an option has a value, but there is no confidence level."""
     level = option("ci", defaults.LEVEL)
-    msg = said(option(name, value), " needs a confidence level: pass ", level, " too")
-    raise ValueError(msg)
+    raise ValueError(said(option(name, value), " needs a confidence level: pass ", level, " too"))
 
 
 def check_at_least(name: str, value: object, least: int) -> None:
     """Raise a ValueError unless a value is an integer of at least `least`."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= least):
-        msg = f"{name} must be an integer of at least {least}, got {value!r}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")

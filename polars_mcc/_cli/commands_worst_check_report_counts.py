@@ -374,8 +374,7 @@ def report(
     form = out.suffix.removeprefix(".").lower()
     if form not in get_args(allowed_values.ReportFormat):
         endings = ", ".join(f".{suffix}" for suffix in get_args(allowed_values.ReportFormat))
-        msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
-        raise ValueError(msg)
+        raise ValueError(f"cannot write '{out}': the name of a report must end in one of {endings}")
     log = sliced.read(logs)
     output_files.check_writable(out, log.inputs)
     made_by = {

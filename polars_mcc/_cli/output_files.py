@@ -47,19 +47,16 @@ def format_of_file(out: Path, form: Format) -> Format:
 def check_writable(out: Path, logs: Logs) -> None:
     """Raise an error early if `write_whole` could not write to `out`, or `out` is of the logs."""
     if os.path.realpath(out) in logs.canonical.values():
-        msg = f"cannot write '{out}': it is one of the logs; choose another name"
-        raise ValueError(msg)
+        raise ValueError(f"cannot write '{out}': it is one of the logs; choose another name")
     if (log := logs.would_read(str(out))) is not None:
         msg = f"cannot write '{out}': it would be one of the logs of '{log}'; choose another place"
         raise ValueError(msg)
     if _is_special(out):
         return
     if not out.parent.is_dir():
-        msg = f"cannot write '{out}': there is no folder '{out.parent}'"
-        raise FileNotFoundError(msg)
+        raise FileNotFoundError(f"cannot write '{out}': there is no folder '{out.parent}'")
     if out.is_dir():
-        msg = f"cannot write '{out}': it is a folder"
-        raise IsADirectoryError(msg)
+        raise IsADirectoryError(f"cannot write '{out}': it is a folder")
     if not os.access(out.parent, os.W_OK | os.X_OK):
         msg = f"cannot write '{out}': you may not write to the folder '{out.parent}'"
         raise PermissionError(msg)
@@ -83,8 +80,7 @@ def write_whole(out: Path, data: Callable[[], bytes]) -> None:
         _synchronise(out.parent)
     except (OSError, pl.exceptions.PolarsError) as error:  # They may name the temporary file.
         why = getattr(error, "strerror", None) or str(error)
-        msg = f"cannot write '{out}', which is unchanged: {why}"
-        raise OSError(msg) from error
+        raise OSError(f"cannot write '{out}', which is unchanged: {why}") from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -223,8 +223,7 @@ def _by_name(
         name = name.strip()
         if not (name and equals) or name in values:
             why = f"{name} is given twice" if name in values else f"{text!r} has no name"
-            msg = f"{takes}; {why}"
-            raise ValueError(msg)
+            raise ValueError(f"{takes}; {why}")
         values[name] = value
     return values
 
@@ -233,5 +232,4 @@ def _as_float(text: str, takes: str) -> float:
     try:
         return float(text)
     except ValueError:
-        msg = f"{takes}; {text!r} is no number"
-        raise ValueError(msg) from None
+        raise ValueError(f"{takes}; {text!r} is no number") from None

@@ -114,8 +114,7 @@ def keys_and_within(
         missing = said(f"{verb} compares slices: name the keys to slice by, as in ", call)
         raise ValueError(missing)
     for name in {*names} & {*of_whole}:
-        msg = f"'{name}' is a key and also in within: remove it from one of them"
-        raise ValueError(msg)
+        raise ValueError(f"'{name}' is a key and also in within: remove it from one of them")
     return inside, names, of_whole
 
 
@@ -152,6 +151,5 @@ def level_without(
     step, time = lengths
     if step >= time:
         given = option("false_alarms", false_alarms)
-        msg = said(given, f" must be longer than a period of {every}")
-        raise ValueError(msg)
+        raise ValueError(said(given, f" must be longer than a period of {every}"))
     return 1 - float(step / time)

@@ -159,14 +159,12 @@ def with_own(slices: pl.LazyFrame, rules: Sequence[Rule], keys: Sequence[str]) -
             continue
         named = [name for name in rule.given.columns if name != rule.bound]
         if {*named} != {*keys} or rule.bound in keys:
-            msg = (
+            raise ValueError(
                 f"{rule.bound} must have the keys of the slices, {', '.join(map(repr, keys))}, and "
                 f"a column '{rule.bound}'; it has {', '.join(map(repr, rule.given.columns))}"
             )
-            raise ValueError(msg)
         if rule.given.select(map(as_expr, named)).is_duplicated().any():
-            msg = f"{rule.bound} has several rows for one slice: keep one row per slice"
-            raise ValueError(msg)
+            raise ValueError(f"{rule.bound} has several rows for one slice: keep one row per slice")
         for key, dtype in slices.select(map(as_expr, named)).collect_schema().items():
             own_dtype = rule.given.schema[key]
             if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):

@@ -48,11 +48,10 @@ def cut(
     """
     roles, taken = sides.roles, [*taken]
     if len({*taken}) < len(taken):
-        msg = (
+        raise ValueError(
             f"a metric has the name of another column of the answer, '{twice(taken)[0]}'; rename "
             "the metric with .alias(...)"
         )
-        raise ValueError(msg)
     columns, sets, windows = keys_of(roles.schema, keys, long=long)
     of_keys = {"key": columns}
     last: tuple[str, ...] = ()

@@ -137,11 +137,10 @@ def sides_of(
         labels: pl.DataType = pl.Boolean()
         preds = pl.Float64() if is_float else common_dtype(of_models)
         if roles.score_labels and of_row is None and not several:
-            msg = (
+            raise ValueError(
                 "this log has a score per class, and here one score is needed: ask for one class, "
                 f"as in log(score={models.names[0]!r}, positive={roles.score_labels[0]!r})"
             )
-            raise ValueError(msg)
     elif roles.is_multilabel and several:
         labels, preds = roles.label_dtype, pl.List(roles.label_dtype)
     else:
@@ -218,11 +217,10 @@ def _check_both(roles: Roles) -> None:
     scores = ("the scores of its classes",) if roles.score_labels else scores
     if len(preds) != len(scores):
         listed = " and ".join(", ".join(map(repr, names)) for names in (preds, scores))
-        msg = (
+        raise ValueError(
             "metrics of labels and of scores in one call need a score for each prediction, but "
             f"there are {listed}; ask for each kind alone"
         )
-        raise ValueError(msg)
     reason = "a row is scored by labels and by scores if it has both"
     roles.check_without("by", reason, "nulls")
 

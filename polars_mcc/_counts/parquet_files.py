@@ -205,8 +205,7 @@ def _decoded(column: pa.ChunkedArray) -> ColumnChunk:
         values.validate(full=True)
         largest: Any = codes.reinterpret(signed=False).max()
         if largest is not None and largest >= len(values):
-            msg = f"the code {largest} of {len(values)} texts"
-            raise IndexError(msg)
+            raise IndexError(f"the code {largest} of {len(values)} texts")
     else:
         numbers = pl.Series(array).to_physical()
         least, largest = numbers.min(), numbers.max()

@@ -69,11 +69,10 @@ def changes(
     times = [periods[name] for name in key_columns(periods) if name not in keys]
     at = next((time if is_time(time.dtype) else times_named(time) for time in times), None)
     if len(times) != 1 or at is None or not {*keys} <= {*periods.columns}:
-        msg = (
+        raise ValueError(
             f"periods must have the keys {keys} and one more, the time of a period, but its keys "
             f"are {key_columns(periods)}: ask for contrast(time, within={keys}, to='expected')"
         )
-        raise ValueError(msg)
     words = [slices_in_words(result, [name for name in keys if name != "model"])]
     words += [pl.col("model")] * ("model" in keys)
     since = _on_clock(pl.col("since"), result.schema["since"])
@@ -87,8 +86,7 @@ def changes(
     found = result.select(*same, since=since, line=style.legible(line), **columns)
     found = found.drop_nulls("since").head(top).with_row_index("row")
     if found.is_empty():
-        msg = "there is nothing to draw: no row of the result of changes() has a since"
-        raise ValueError(msg)
+        raise ValueError("there is nothing to draw: no row of the result of changes() has a since")
     score, expected = as_expr(metric), as_expr(names["expected"])
     is_undefined = where_undefined(periods, metric) & expected.eq_missing(score)
     cells = periods.select(

@@ -47,14 +47,12 @@ def check_drawable(result: pl.DataFrame, source: str, *columns: str) -> None:
     check_collected(result, "a chart needs")
     for column in columns:
         if column not in result.columns:
-            msg = (
+            raise ValueError(
                 f"a chart of a result of {source} needs a column '{column}', but the columns are "
                 f"{result.columns}"
             )
-            raise ValueError(msg)
     if result.is_empty():
-        msg = f"there is nothing to draw: the result of {source} has no rows"
-        raise ValueError(msg)
+        raise ValueError(f"there is nothing to draw: the result of {source} has no rows")
 
 
 def rows_to_draw(

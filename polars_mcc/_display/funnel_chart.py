@@ -118,23 +118,20 @@ def _total_and_slices(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, 
     se, low = f"{metric}_se", f"{metric}_low"
     for column in (se, low):
         if column not in result.columns:
-            msg = (
+            raise ValueError(
                 f"a funnel plot needs a column '{column}', but the columns are {result.columns}: "
                 "ask for intervals, as in by(..., ci=0.95)"
             )
-            raise ValueError(msg)
     models = result.get_column("model", default=pl.Series()).unique(maintain_order=True).to_list()
     if len(models) > 1:
-        msg = (
+        raise ValueError(
             f"a funnel plot shows one model, but the result has {len(models)}, such as "
             f"{models[0]!r}: filter one, as in result.filter(model={models[0]!r}); if 'model' is "
             "a key, rename the key"
         )
-        raise ValueError(msg)
     scored = result.filter(pl.col("n") > 0, pl.col(metric).cast(pl.Float64).is_finite())
     if scored.is_empty():
-        msg = f"there is nothing to draw: '{metric}' is null in every row"
-        raise ValueError(msg)
+        raise ValueError(f"there is nothing to draw: '{metric}' is null in every row")
     rows = style.rows_to_draw(scored, "by()", metric).with_columns(
         pl.col("score").cast(pl.Float64),
         scored[se].alias("se"),
@@ -142,8 +139,7 @@ def _total_and_slices(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, 
     )
     total, slices = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     if slices.is_empty():
-        msg = "there is nothing to draw: the total is the only row with a score"
-        raise ValueError(msg)
+        raise ValueError("there is nothing to draw: the total is the only row with a score")
     return total, slices
 
 
@@ -161,11 +157,10 @@ def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
     with_se = (rows.drop_nulls("se") for rows in (total, slices))
     rows = next((rows for rows in with_se if not rows.is_empty()), None)
     if rows is None:
-        msg = (
+        raise ValueError(
             f"'{metric}_se' is null in every row, so there are no limits: all scores are at an "
             "end of the range, or 0/0; use plot.slices"
         )
-        raise ValueError(msg)
     return math.sqrt(_mean(rows, pl.col("n") * pl.col("se").pow(2)))
 
 

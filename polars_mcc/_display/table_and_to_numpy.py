@@ -131,11 +131,10 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
     check_collected(matrix, "to_numpy takes")
     names = [name for name in matrix.columns if name != N_WAITING]
     if names[-1:] != ["n_null"] or "gold" not in names or "pred" in names:
-        msg = (
+        raise ValueError(
             "to_numpy takes a wide result of confusion(), with a column per predicted label "
             f"between 'gold' and 'n_null', but the columns are {names}"
         )
-        raise ValueError(msg)
     before = names.index("gold")
     cells = matrix[names[before + 1 : -1]]
     array = cells.to_numpy()

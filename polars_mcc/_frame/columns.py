@@ -87,8 +87,7 @@ def one_column(schema: pl.Schema, column: IntoColumn, role: str) -> NamedColumns
     """The column of a role that takes one. Raise an error if it is missing, or is several."""
     dtypes = resolved(schema, [column], role)
     if len(dtypes) != 1:
-        msg = f"{role} must be one column, but {column} is {quoted(dtypes) or 'none'}"
-        raise ValueError(msg)
+        raise ValueError(f"{role} must be one column, but {column} is {quoted(dtypes) or 'none'}")
     return NamedColumns((column,), dtypes)
 
 

@@ -96,11 +96,10 @@ class Engine:
                 continue
             name = next(iter(column.meta.root_names()), "column")
             added = _ADDED.get(self.name, _BY_NARWHALS)
-            msg = (
+            raise TypeError(
                 f"{role} {column} is a Polars expression, and {self.name} cannot compute it: "
                 f"add it as a column and pass its name, as in {added.format(f'{name}_key')}"
             )
-            raise TypeError(msg)
 
     def named(self, columns: Iterable[IntoColumn]) -> list[str]:
         """The columns of the frame that these columns are, or an error."""
@@ -112,11 +111,10 @@ class Engine:
         """Raise a SchemaError if Polars has no dtype for a column."""
         for name in names:
             if self.schema[name] == pl.Unknown:
-                msg = (
+                raise pl.exceptions.SchemaError(
                     f"column '{name}' has a dtype of {self.name} that narwhals cannot convert to "
                     f"Polars: cast it in {self.name} first"
                 )
-                raise pl.exceptions.SchemaError(msg)
 
     def count(self, columns: Sequence[str], name: str) -> EngineQuery:
         """A query of the engine that counts rows, grouped by these columns."""

@@ -57,12 +57,11 @@ OtherFrame: TypeAlias = _Narwhals | _PandasLike | _Arrow | _DuckDB | _Ibis | _Sp
 def polars_frame(frame: object, subject: str) -> Frame:
     """The frame if it is from Polars, else a TypeError that says what to do."""
     if not isinstance(frame, Frame):
-        msg = (
+        raise TypeError(
             f"{subject} a polars DataFrame or LazyFrame, got {type(frame).__module__}."
             f"{type(frame).__qualname__}; for a log of another engine, pass its counts, "
             "PredictionLog(frame).counts(...), and weight='n'"
         )
-        raise TypeError(msg)
     return frame
 
 

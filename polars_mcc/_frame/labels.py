@@ -211,8 +211,7 @@ def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl
         msg = said(given, f" do not have the dtype of the columns, {dtype}: {error}")
         raise pl.exceptions.SchemaError(msg) from error
     if listed.is_duplicated().any():
-        msg = said(option("labels", list(labels)), " lists a label twice")
-        raise ValueError(msg)
+        raise ValueError(said(option("labels", list(labels)), " lists a label twice"))
     return listed
 
 

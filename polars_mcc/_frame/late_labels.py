@@ -45,12 +45,11 @@ def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  
     if given.outcomes is None:
         for name in ("on", "latest"):
             if getattr(given, name) is not None:
-                msg = (
+                raise ValueError(
                     f"{name} is about labels in another frame, and there is none: pass it as "
                     f"outcomes, or leave {name} out; if labels are joined already, describe the "
                     "predictions again"
                 )
-                raise ValueError(msg)
         return frame, given
     if given.on is None:
         msg = said(
@@ -62,8 +61,7 @@ def with_late_labels(frame: Any, given: GivenRoles) -> tuple[Any, GivenRoles]:  
     try:
         outcomes = _rows_of(given.outcomes)
     except TypeError as error:
-        msg = f"outcomes: {error}"
-        raise TypeError(msg) from None
+        raise TypeError(f"outcomes: {error}") from None
     frame, gold = _joined(_rows_of(frame), outcomes, given)
     return frame, given._replace(gold=gold, outcomes=None, on=None, latest=None, waiting=True)
 
@@ -97,11 +95,10 @@ def labels_of_ids(predictions: pl.LazyFrame, given: GivenRoles) -> LabelsOfIds:
 def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  # noqa: ANN401 - as above
     """The predictions, each beside its label, and the name of the column with the labels."""
     if isinstance(source, Frame) != isinstance(outcomes, Frame):
-        msg = (
+        raise TypeError(
             "the predictions and the outcomes are of two engines, which cannot be joined: read "
             "one of them with the engine of the other first"
         )
-        raise TypeError(msg)
     found = _Found.of(source, outcomes, given)
     if not isinstance(source, Frame):
         from polars_mcc._frame.late_labels_of_engines import joined_by_engine  # noqa: PLC0415 - narwhals
@@ -143,18 +140,16 @@ class _Found(NamedTuple):
             msg = f"{where} have {error.problem}{alike}"
             raise pl.exceptions.ColumnNotFoundError(msg) from None
         if ids.names != named.names:
-            msg = (
+            raise ValueError(
                 f"on is {quoted(ids.names)} in the predictions and {quoted(named.names)} in the "
                 "outcomes: name columns that both have"
             )
-            raise ValueError(msg)
         if gold.name in schema:
-            msg = (
+            raise pl.exceptions.DuplicateError(
                 f"both the predictions and the outcomes have a column '{gold.name}' (gold): drop "
                 "or rename the one that is not the label; if labels are joined already, describe "
                 "the predictions again"
             )
-            raise pl.exceptions.DuplicateError(msg)
         if latest is not None:
             _check_latest(latest.name, latest.dtype)
         both = zip(ids.dtypes.items(), named.dtypes.dtypes(), strict=True)
@@ -303,11 +298,10 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
         needed = said(f"{needs} needs {missing} too, as in ", option(missing, example))
         raise ValueError(needed)
     if not isinstance(source, Frame):
-        msg = (
+        raise TypeError(
             "min_age does not support frames of another engine: filter the old rows with the "
             "engine, and leave min_age out"
         )
-        raise TypeError(msg)
     rows = source.lazy()
     time = one_column(rows.collect_schema(), given.time, "time")
     check_time(time.name, time.dtype)
@@ -333,8 +327,7 @@ def as_length(name: str, age: str | timedelta) -> str | timedelta:
             pass
         else:
             return age
-    msg = f"{name} must be a length of time, as '30d', '12h' or '3mo', got {age!r}"
-    raise ValueError(msg)
+    raise ValueError(f"{name} must be a length of time, as '30d', '12h' or '3mo', got {age!r}")
 
 
 def earlier(time: pl.Expr, age: str | timedelta) -> pl.Expr:

@@ -35,8 +35,7 @@ def _with_options_of(
         def named(log: LogT, *unnamed: object, **columns: object) -> LogT:
             if unnamed:
                 options = as_arguments(dict(zip(("gold", "pred"), unnamed, strict=False)))
-                msg = f"name the options: df.mcc({options})"
-                raise TypeError(msg)
+                raise TypeError(f"name the options: df.mcc({options})")
             return method(log, **columns)
 
         return cast("Callable[Concatenate[LogT, P], LogT]", named)

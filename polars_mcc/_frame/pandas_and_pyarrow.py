@@ -105,11 +105,10 @@ class InMemory(Engine):
             if self.schema[name] == pl.Unknown:
                 column = self._column(place)
                 own = column.type if isinstance(column, pa.ChunkedArray) else column.dtype
-                msg = (
+                raise pl.exceptions.SchemaError(
                     f"column '{name}' is {own}, which Polars does not have: cast it in {self.name} "
                     "first"
                 )
-                raise pl.exceptions.SchemaError(msg)
 
     def rows_in_memory(self) -> pl.DataFrame:
         """The columns that Polars knows, converted."""
@@ -202,8 +201,7 @@ def _check_one_kind(values: Any) -> None:  # noqa: ANN401 - of pandas
         return
     if kind == "datetime" and len({time.tzinfo for time in times}) == 1:
         return
-    msg = f"its values are of kind {kind}"
-    raise TypeError(msg)
+    raise TypeError(f"its values are of kind {kind}")
 
 
 def _in_arrow(column: Any) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - of pandas
@@ -218,8 +216,7 @@ def _of_arrow(dtype: pa.DataType) -> pl.DataType:
     is_timed = pa.types.is_timestamp(inner) and inner.tz
     # In Polars 2.1, an unknown zone or wide decimals inside a dictionary are a panic.
     if isinstance(inner, pa.BaseExtensionType) or pa.types.is_decimal256(inner):
-        msg = f"Polars has no {dtype}"
-        raise TypeError(msg)
+        raise TypeError(f"Polars has no {dtype}")
     if is_timed:
         pl.from_arrow(pa.array([], inner))
     return pl.Series(pl.from_arrow(pa.chunked_array([], dtype))).dtype

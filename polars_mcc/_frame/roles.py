@@ -160,11 +160,10 @@ class Roles:
     def check_score_per_class(self) -> None:
         """Raise a ValueError if the log has one score of a row."""
         if self.scores is not None and not self.score_labels:
-            msg = (
+            raise ValueError(
                 "this metric ranks the scores of all classes of a row, and this log has one score: "
                 "name a score per class, as in log(score={'cat': 'p_cat', 'dog': 'p_dog'})"
             )
-            raise ValueError(msg)
 
 
 def roles_of(frame: object, given: GivenRoles) -> Roles:
@@ -241,11 +240,10 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
 def _check_together(given: GivenRoles) -> None:
     """Raise a ValueError if options exclude each other."""
     if given.weight is not None and given.sample_weight is not None:
-        msg = (
+        raise ValueError(
             "weight is a number of rows, sample_weight is the importance of one row: pass only "
             "one of them"
         )
-        raise ValueError(msg)
     if given.waiting and given.nulls == "label":
         msg = said(
             option("nulls", "label"),
@@ -297,12 +295,11 @@ def _score_labels(
     labels = tuple(as_label(label, dtype, f"the label {label!r} of score") for label in by_label)
     columns = () if scores is None else scores.names
     if not 1 < len({*labels} - {None}) == len(labels) == len(columns):
-        msg = (
+        raise ValueError(
             "a score per class needs one column for each of two labels or more, as in "
             f"score={{'cat': 'p_cat', 'dog': 'p_dog'}}, but has {len(columns)} columns for the "
             f"labels {', '.join(map(repr, labels))}; for one score, pass its column and positive"
         )
-        raise ValueError(msg)
     return labels
 
 
@@ -314,15 +311,13 @@ def opened(frame: object) -> Frame | Engine:
     try:
         from polars_mcc._frame import pandas_and_pyarrow  # noqa: PLC0415 - narwhals is loaded for it alone
     except ModuleNotFoundError:
-        msg = (
+        raise TypeError(
             f"expected a polars DataFrame or LazyFrame, got {kind}; for frames of Spark, DuckDB, "
             "Dask, Ibis, pandas and PyArrow: pip install 'polars-mcc[engines]'"
-        )
-        raise TypeError(msg) from None
+        ) from None
     try:
         return pandas_and_pyarrow.of(frame)
     except TypeError as error:
-        msg = (
+        raise TypeError(
             f"expected a polars DataFrame or LazyFrame, or a frame that narwhals takes, got {kind}"
-        )
-        raise TypeError(msg) from error
+        ) from error

@@ -104,11 +104,10 @@ def _open_bucket(url: str, options: Options | None) -> Iterator[ObjectStore]:
         yield _bucket(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
     except obstore.exceptions.BaseError as error:
         what = re.split(r"\n|: <\?xml", str(error), maxsplit=1)[0]
-        msg = (
+        raise OSError(
             f"'{url}' cannot be reached ({what}): check its name, and the credentials in the "
             "environment, a profile or storage_options"
-        )
-        raise OSError(msg) from error
+        ) from error
 
 
 @lru_cache(maxsize=32)

@@ -181,8 +181,7 @@ def scan_csv(
     for name in rows.collect_schema():
         first = name.removesuffix("_duplicated_0")  # Polars calls the second column so.
         if first not in {name, ""} and name not in header:
-            msg = f"two columns are called '{first}'"
-            raise pl.exceptions.DuplicateError(msg)
+            raise pl.exceptions.DuplicateError(f"two columns are called '{first}'")
     return rows
 
 

@@ -172,8 +172,7 @@ class TypedLog:
             return self.source
         rows = read_files.scan_logs(self.inputs)
         if not rows.collect_schema():
-            msg = f"'{self.inputs.files[0]}' has no columns: it is empty"
-            raise pl.exceptions.NoDataError(msg)
+            raise pl.exceptions.NoDataError(f"'{self.inputs.files[0]}' has no columns: it is empty")
         return rows
 
     @cached_property
@@ -239,8 +238,7 @@ class TypedLog:
             if not what.startswith(beginnings or "") or self.names_labels(error):
                 raise
             known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
-            msg = f"{quoted(self.options.outcomes or ())}: {what}"
-            raise known[0](msg) from None
+            raise known[0](f"{quoted(self.options.outcomes or ())}: {what}") from None
 
     def with_ids(self, names: Sequence[str], beside: pl.Schema) -> pl.LazyFrame:
         """The rows of the files. Ids of CSV, which are text, have the dtypes that are beside them.

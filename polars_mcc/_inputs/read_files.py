@@ -220,8 +220,7 @@ def _one_character(separator: str) -> str:
     r"""A separator as it is typed; \\t and tab are a tab."""
     character = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
     if len(character.encode()) != 1:
-        msg = f"--separator is one character, such as ';' or tab, got {separator!r}"
-        raise ValueError(msg)
+        raise ValueError(f"--separator is one character, such as ';' or tab, got {separator!r}")
     return character
 
 
@@ -238,8 +237,7 @@ def find_logs(
     With `may_be_gone`, a path without files is no error.
     """
     if not paths:
-        msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
-        raise ValueError(msg)
+        raise ValueError("name the logs to read: Parquet files, folders of them, or quoted globs")
     if STDIN in paths:
         if list(paths) != [STDIN]:
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
@@ -289,18 +287,16 @@ def _logs_in_folder(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFor
     formats: dict[str, LogFormat] = {}
     for file in files:
         if (log_format := by_suffix(file)) is None:
-            msg = (
+            raise ValueError(
                 f"'{file}' in folder '{folder}' is not known to be a log, by the end of its name; "
                 "pass a quoted glob for the logs, or move it"
             )
-            raise ValueError(msg)
         formats[file] = log_format
     names = sorted({log_format.name for log_format in formats.values()})
     if len(names) > 1:
-        msg = (
+        raise ValueError(
             f"folder '{folder}' has {' and '.join(names)} files; pass a quoted glob for one format"
         )
-        raise ValueError(msg)
     return formats, [path for path in hidden if by_suffix(path) is not None]
 
 
@@ -318,8 +314,7 @@ def _format_of_all(formats: Mapping[str, LogFormat]) -> LogFormat:
     by_name = {log_format.name: log_format for log_format in formats.values()}
     if len(by_name) > 1:
         names = " and ".join(sorted(by_name))
-        msg = f"cannot read {names} as one log; score each on its own"
-        raise ValueError(msg)
+        raise ValueError(f"cannot read {names} as one log; score each on its own")
     return next(iter(by_name.values()), PARQUET)
 
 
@@ -428,11 +423,10 @@ def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
                 way_out = (
                     f"{nothing}{as_text}" if logs.format.name == CSV else "write it with one dtype"
                 )
-                msg = (
+                raise pl.exceptions.SchemaError(
                     f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
                     f"{way_out}, or score them apart"
                 )
-                raise pl.exceptions.SchemaError(msg)
 
 
 def _known_dtypes(schemas: Iterable[pl.Schema]) -> dict[str, pl.DataType]:
@@ -503,18 +497,16 @@ def _check_files(files: Iterable[str]) -> None:
     folders: dict[str, None] = {}
     for file in files:
         if re.search(r"[\ud800-\udfff]", file):  # They stand for bytes that are not UTF-8.
-            msg = f"the name of {file!r} is not UTF-8; rename the file"
-            raise ValueError(msg)
+            raise ValueError(f"the name of {file!r} is not UTF-8; rename the file")
         if not is_url(file):
             folders[file.rpartition("/")[0] or "."] = None
     for folder in folders:
         table = re.sub(r"(/[^/=]+=[^/]*)+$", "", folder)
         if Path(table, "_delta_log").is_dir():
-            msg = (
+            raise ValueError(
                 f"'{table}' is a Delta table; pass this folder, not its files: some of them are no "
                 "longer valid"
             )
-            raise ValueError(msg)
 
 
 def _real_path_of_each(files: Collection[str]) -> dict[str, str]:

@@ -88,11 +88,10 @@ class TypedColumns:
             named = {keyword.arg or "": _literal(keyword.value) for keyword in call.keywords}
             return WORDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
         except (SyntaxError, TypeError) as error:
-            msg = (
+            raise ValueError(
                 f"--by {text!r} is not valid: write it as in Python, with quotes around SQL "
                 f"and names that are not plain words, such as {WORDS[word].example}"
-            )
-            raise ValueError(msg) from error
+            ) from error
 
     def _argument(self, text: str, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
         if isinstance(node, ast.Name):
@@ -143,11 +142,10 @@ def check_row_by_row(sql: str, schema: pl.Schema) -> None:
     except pl.exceptions.SQLSyntaxError:
         is_of_several = True
     if is_of_several:
-        msg = (
+        raise ValueError(
             f"{sql!r} uses several rows at once; a store counts files one by one, so use SQL of "
             "single rows"
         )
-        raise ValueError(msg)
 
 
 def filtered(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
@@ -202,7 +200,7 @@ def _check_sql(query: UseOfSql, schema: pl.Schema, sql: str, what: str, hint: st
     error = _sql_error(query, read, sql) or _error_of_text(query, read, sql)
     if error is not None:
         why = hint or _advice(error, query, schema, sql)
-        raise type(error)(f"{what} that Polars accepts: {why}")  # noqa: EM102, TRY003 - of any class
+        raise type(error)(f"{what} that Polars accepts: {why}")
 
 
 def _sql_error(

@@ -332,9 +332,8 @@ def differentiated(metric: Metric, terms: Terms, zero_division: float | None = N
         value, why = None, str(error)
     if isinstance(value, Column):
         return value
-    msg = (
+    raise ValueError(
         f"metric '{metric.name}' has no standard error by a formula, because {why}; write it as a "
         "function, as in lambda col: col('recall').mean(), with the methods that register_metric "
         "lists, or use by(..., method=Bootstrap(...)) on a DataFrame to resample it"
     )
-    raise ValueError(msg)

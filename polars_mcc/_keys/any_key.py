@@ -169,11 +169,10 @@ def keys_of(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     by_content = {frozenset(names): names for names in reversed(crossed)}
     distinct = tuple(names for names in crossed if by_content[frozenset(names)] is names)
     if same := twice(map(name_of, distinct)):
-        msg = (
+        raise ValueError(
             f"two sets of keys are called '{same[0]}'; rename a key whose name is empty, or has a "
             "comma"
         )
-        raise ValueError(msg)
     return Keys(columns, distinct, windows)
 
 
@@ -203,8 +202,7 @@ def check_plain(keys: Sequence[IntoKey], verb: str, reason: str, *, sets: bool =
     for key in keys:
         if isinstance(key, Key) and key.stands_for not in {"column", "sets" if sets else ""}:
             name, *_ = repr(key).split("(")
-            msg = f"{verb} does not support {name}(...): {reason}"
-            raise ValueError(msg)
+            raise ValueError(f"{verb} does not support {name}(...): {reason}")
 
 
 def twice(values: Iterable[T]) -> list[T]:

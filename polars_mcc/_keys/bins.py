@@ -84,13 +84,11 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
     """
     if isinstance(cuts, str):
         if cuts not in UNITS:
-            msg = f"cuts={cuts!r} is no unit of the calendar: use one of {[*UNITS]}"
-            raise ValueError(msg)
+            raise ValueError(f"cuts={cuts!r} is no unit of the calendar: use one of {[*UNITS]}")
         return Bins(column, cuts)
     if isinstance(cuts, Integral) and not isinstance(cuts, bool):
         if cuts < 2:
-            msg = f"cuts={cuts} is the number of bins, and must be at least 2"
-            raise ValueError(msg)
+            raise ValueError(f"cuts={cuts} is the number of bins, and must be at least 2")
         return Bins(column, int(cuts))
     ends = as_cuts(cuts)
     if not ends:

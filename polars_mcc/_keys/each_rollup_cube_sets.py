@@ -140,8 +140,7 @@ class KeySets(Key):
             columns = [*itertools.chain(*of_sets)]
             if same := twice(map(frozenset, listed)):
                 [*_, last] = (names for names in listed if {*names} == same[0])
-                msg = f"sets(...) has {last!r} twice"
-                raise ValueError(msg)
+                raise ValueError(f"sets(...) has {last!r} twice")
         else:
             columns = [*columns_of(schema, self.columns)]
             names = (*resolved(schema, columns, "key"),)
@@ -153,8 +152,7 @@ class KeySets(Key):
             msg = f"{kind}(...) matches no column; the columns are {few(schema)}"
             raise pl.exceptions.ColumnNotFoundError(msg)
         if not listed and not (kind == "sets" and self.total):
-            msg = f"{kind}() is empty: name keys, as in {kind}('country', 'device')"
-            raise ValueError(msg)
+            raise ValueError(f"{kind}() is empty: name keys, as in {kind}('country', 'device')")
         return Made(columns, [*listed, ()] if self.total and () not in listed else listed)
 
     @property

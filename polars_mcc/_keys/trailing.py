@@ -80,15 +80,13 @@ class Trailing(Key):
         window, every = step_of("window", self.window), step_of("every", self.every)
         (length, months), (step, is_months) = length_of(*window), length_of(*every)
         if months != is_months or length % step:
-            msg = (
+            raise ValueError(
                 f"window={self.window!r} must be a multiple of every={self.every!r}: a window is "
                 "the sum of the counts of whole steps"
             )
-            raise ValueError(msg)
         if not isinstance(index.dtype, (pl.Date, pl.Datetime)):
             what = f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; "
-            msg = said(what, made_a_time(index.name, index.dtype))
-            raise pl.exceptions.SchemaError(msg)
+            raise pl.exceptions.SchemaError(said(what, made_a_time(index.name, index.dtype)))
         windows = Windows(index, *every, length // step, self.align)
         check_days(index, "index", self.every)
         return Made([], windows=windows)

@@ -131,8 +131,7 @@ class Column:
         """Raise an error for a method that has no derivative."""
         if name.startswith("_"):
             raise AttributeError(name)
-        msg = f"'{name}' has no derivative; there are {', '.join(METHODS)}"
-        raise NoDerivativeError(msg)
+        raise NoDerivativeError(f"'{name}' has no derivative; there are {', '.join(METHODS)}")
 
     __add__ = _arithmetic(operator.add, lambda *_: (1.0, 1.0))
     __sub__ = _arithmetic(operator.sub, lambda *_: (1.0, -1.0))
@@ -227,8 +226,7 @@ class Column:
     def cast(self, dtype: object, **_: object) -> Column:
         """Cast to a float. Other casts are step functions, without a derivative."""
         if dtype not in {pl.Float64, pl.Float32}:
-            msg = f"a cast to {dtype} has no derivative"
-            raise NoDerivativeError(msg)
+            raise NoDerivativeError(f"a cast to {dtype} has no derivative")
         return self
 
     def alias(self, _: str) -> Column:
@@ -322,8 +320,7 @@ class Column:
         other = self.as_number(other)
         filters = [side.only for side in (self, other) if side.only is not None]
         if len(filters) > 1 and not np.array_equal(filters[0], filters[1]):
-            msg = "it computes with two columns that are filtered differently"
-            raise NoDerivativeError(msg)
+            raise NoDerivativeError("it computes with two columns that are filtered differently")
         if self.is_total == other.is_total:
             return self, other
         return self.per_row(), other.per_row()

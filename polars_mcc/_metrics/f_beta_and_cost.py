@@ -68,11 +68,10 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
     """
     check_number("beta", beta)
     if not 0 < beta < _MOST:
-        msg = (
+        raise ValueError(
             f"beta must be above 0 and below {_MOST:g}, got {beta}; 0 would be ppv, 1 is f1, "
             "2 weighs recall more, 0.5 precision"
         )
-        raise ValueError(msg)
     check_choice("average", average, Average)
     squared = float(beta) ** 2
 
@@ -178,11 +177,10 @@ def cost(
     of_pairs = {} if costs is None else by_pair(costs, "cost")
     numbers = [*cells.values(), *of_pairs.values()]
     if not any(numbers) or (costs is not None and any(cells.values())):
-        msg = (
+        raise ValueError(
             "cost needs what errors cost: fn and fp, as in cost(fn=10, fp=1), or costs by gold "
             "label and prediction, as in cost({('fraud', 'ok'): 10}); not both, and not only 0"
         )
-        raise ValueError(msg)
     labels = {label for pair in of_pairs for label in pair}
     others = [0.0] if len(of_pairs) < len(labels) ** 2 else []  # the cost of pairs without one
     each = [*(cells.values() if costs is None else of_pairs.values()), *others]

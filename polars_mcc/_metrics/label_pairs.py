@@ -29,23 +29,18 @@ def by_pair(given: IntoByPair, name: str) -> ByPair:
         try:
             return by_pair(pl.read_csv(given, infer_schema=False, raise_if_empty=False), name)
         except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-            msg = f"'{given}': {reason(error)}"
-            raise type(error)(msg) from None
+            raise type(error)(f"'{given}': {reason(error)}") from None
     if isinstance(given, pl.DataFrame):
         if {*given.columns} != {"gold", "pred", name}:
-            msg = f"{name} needs the columns gold, pred and {name}, got {given.columns}"
-            raise ValueError(msg)
+            raise ValueError(f"{name} needs the columns gold, pred and {name}, got {given.columns}")
         rows = given.select("gold", "pred", pl.col(name).cast(pl.Float64)).rows()
         given = {(gold, pred): number for gold, pred, number in rows}
         if len(given) < len(rows):
-            msg = f"{name} has a pair of gold and pred twice: keep one number for each"
-            raise ValueError(msg)
+            raise ValueError(f"{name} has a pair of gold and pred twice: keep one number for each")
     if not isinstance(given, Mapping):
-        msg = f"{name} by gold label and prediction must be a mapping, got {given!r}"
-        raise TypeError(msg)
+        raise TypeError(f"{name} by gold label and prediction must be a mapping, got {given!r}")
     if not given:
-        msg = f"{name} by gold label and prediction names no pair"
-        raise ValueError(msg)
+        raise ValueError(f"{name} by gold label and prediction names no pair")
     numbers = {}
     for pair, number in given.items():
         if not (isinstance(pair, tuple) and len(pair) == 2):
@@ -61,8 +56,7 @@ def checked(name: str, number: float) -> float:
     number = float(number) if isinstance(number, Decimal) else number
     check_number(name, number)
     if number is None or not math.isfinite(number):
-        msg = f"{name} must be a finite number, got {number}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} must be a finite number, got {number}")
     return float(number)
 
 

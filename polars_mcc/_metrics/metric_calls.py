@@ -34,15 +34,13 @@ def of_call(text: str) -> Metric | None:
         return make(*map(_value, call.args), **options)
     except (SyntaxError, TypeError) as error:
         why = "" if isinstance(error, SyntaxError) else f": {error}"
-        msg = f"'{text}' is no metric{why}; write it as in {example}"
-        raise ValueError(msg) from error
+        raise ValueError(f"'{text}' is no metric{why}; write it as in {example}") from error
 
 
 def _parsed(text: str) -> ast.Call:
     call = ast.parse(text, mode="eval").body
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-        msg = "it is more than a call"
-        raise TypeError(msg)
+        raise TypeError("it is more than a call")
     return call
 
 

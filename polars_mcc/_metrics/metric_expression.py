@@ -115,11 +115,10 @@ class OneMetric:
         """The value of the metric, in a list."""
         metric = self.metric
         if self._lacking:
-            msg = (
+            raise pl.exceptions.SchemaError(
                 f"metric '{metric.name}' needs {quoted(self._lacking)}, which the rows of an "
                 f"expression do not tell: use frame.mcc(...).by(..., metrics='{metric.name}')"
             )
-            raise pl.exceptions.SchemaError(msg)
         if self._sums_suffice:
             positive = pl.lit(None, rows.dtype) if self.positive is None else self.positive
             return self._value(sums_of(rows, positive))

@@ -158,11 +158,10 @@ def register_metric(
         raise TypeError(msg)
     if name in _BUILT_IN | _RESERVED:
         built_in = f", or the built-in metric, as in metrics='{name}'" if name in _BUILT_IN else ""
-        msg = (
+        raise ValueError(
             f"'{name}' is a built-in metric or a column of answers; use another name, such as "
             f"'my_{name}'{built_in}"
         )
-        raise ValueError(msg)
     if range is not None and not (
         len(range) == 2 and all(map(math.isfinite, range)) and range[0] < range[1]
     ):
@@ -191,16 +190,14 @@ def find_metrics(metrics: IntoMetrics, labels: pl.DataType | None = None) -> lis
         seen.named |= named_labels(asked)
     names = [metric.name for metric in asked]
     if not names:
-        msg = "metrics is empty: list at least one, such as 'mcc'"
-        raise ValueError(msg)
+        raise ValueError("metrics is empty: list at least one, such as 'mcc'")
     for name in names:
         if names.count(name) > 1 or name in _RESERVED:
-            msg = (
+            raise ValueError(
                 f"metrics would make two columns named '{name}', or answers use this name for "
                 f"another column: name a metric once, or rename an expression, as in "
                 f".alias('my_{name}')"
             )
-            raise ValueError(msg)
         if pl.col(name).meta.has_multiple_outputs():
             msg = f"Polars takes the name '{name}' for a pattern; rename it, as in .alias('mine')"
             raise ValueError(msg)
@@ -238,8 +235,7 @@ def _found(metric: IntoMetric) -> Metric:
 def find_metric(metric: IntoMetric, labels: pl.DataType | None = None) -> Metric:
     """Find the one metric that a user asks for, or raise an error: see `find_metrics`."""
     if not _is_one(metric):
-        msg = f"metric must be one name of metrics(), or one expression, got {metric!r}"
-        raise TypeError(msg)
+        raise TypeError(f"metric must be one name of metrics(), or one expression, got {metric!r}")
     [asked] = find_metrics(metric, labels)
     return asked
 
@@ -278,11 +274,10 @@ def check_sure(metrics: Iterable[Metric], instead: str = "score it with by") -> 
     for metric in metrics:
         if metric.no_interval:
             other = "roc_auc" if metric.is_of_scores else "mcc"
-            msg = (
+            raise ValueError(
                 f"metric '{metric.name}' has no interval and no test: {metric.no_interval}; "
                 f"{instead}, and test another metric, such as '{other}'"
             )
-            raise ValueError(msg)
 
 
 def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
@@ -305,11 +300,10 @@ def check_multilabel(metrics: Iterable[Metric]) -> None:
     for metric in metrics:
         if not metric.multilabel:
             names = ", ".join(repr(name) for name, other in _REGISTRY.items() if other.multilabel)
-            msg = (
+            raise ValueError(
                 f"metric '{metric.name}' needs one label a row, but the labels are lists; for "
                 f"lists, use {names}"
             )
-            raise ValueError(msg)
 
 
 def _is_one(metrics: IntoMetrics) -> TypeIs[IntoMetric]:
@@ -319,11 +313,10 @@ def _is_one(metrics: IntoMetrics) -> TypeIs[IntoMetric]:
 def _of_definition(name: str | None, definition: Definition) -> Metric:
     expression = definition(pl.col) if callable(definition) else definition
     if not isinstance(expression, pl.Expr):
-        msg = (
+        raise TypeError(
             "a metric must be a name or a polars expression, or a function of col that returns "
             f"an expression, got {expression!r}"
         )
-        raise TypeError(msg)
     if expression.meta.has_multiple_outputs():
         msg = f"a metric must be one column, but {expression} gives several; list them one by one"
         raise ValueError(msg)
@@ -332,11 +325,10 @@ def _of_definition(name: str | None, definition: Definition) -> Metric:
     of_classes, of_pairs = ("label", *CLASS_DTYPES), ("gold", "pred", *PAIR_DTYPES)
     for column in sorted(named - {*(of_pairs if is_of_pairs else of_classes)}):
         built_in = f"; for the metric of this name, pass '{column}'" if column in _REGISTRY else ""
-        msg = (
+        raise pl.exceptions.ColumnNotFoundError(
             f"no column '{column}' for a metric{built_in}; use columns of classes(), "
             f"{', '.join(map(repr, of_classes))}; or of pairs, {', '.join(map(repr, of_pairs))}"
         )
-        raise pl.exceptions.ColumnNotFoundError(msg)
     sums = {"value": definition if callable(definition) else lambda _: expression}
     # A mean of scores of classes is another score without one of the classes.
     is_of_all = not named.isdisjoint(CLASS_RANGES) and "label" not in named
@@ -400,8 +392,7 @@ def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
                 rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
                 dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
                 if isinstance(dtype, pl.List):
-                    msg = (
+                    raise pl.exceptions.SchemaError(
                         f"metric '{metric.name}' has a value for each {kind}, but must have one "
                         f"per slice; aggregate it, as in {expression}.mean() or .min()"
                     )
-                    raise pl.exceptions.SchemaError(msg)

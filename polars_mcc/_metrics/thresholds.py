@@ -54,11 +54,10 @@ def check_of_counts(metrics: Sequence[Metric]) -> None:
     """Raise a ValueError unless all metrics need only tp, fp, fn and tn."""
     for metric in metrics:
         if metric.classes or metric.needs_pairs:
-            msg = (
+            raise ValueError(
                 f"metric '{metric.name}' is not of the counts of two classes, which are all that a "
                 "threshold makes; use a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"
             )
-            raise ValueError(msg)
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ class ScoreThresholds:
             return cls(log, quantiles=int(thresholds))
         cuts = as_cuts(thresholds)
         if not cuts:
-            msg = f"thresholds must be numbers in rising order, got {thresholds!r}"
-            raise ValueError(msg)
+            raise ValueError(f"thresholds must be numbers in rising order, got {thresholds!r}")
         return cls(_cut_at(log, cuts), listed=as_series(cuts))
 
     def curve(self, metrics: Sequence[Metric]) -> pl.LazyFrame:

@@ -185,11 +185,10 @@ def _order(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> 
         return [*dtype.categories]
     if dtype == pl.Boolean:
         return [False, True]
-    msg = (
+    raise ValueError(
         f"kappa({weights}) needs the order of the labels, which are {dtype}: name it, as in "
         f"kappa({weights}, order=[low, mid, high]), or cast the labels to an Enum"
     )
-    raise ValueError(msg)
 
 
 def _place(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> _Place:
@@ -197,8 +196,7 @@ def _place(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> 
         return lambda x: x
     labels = _order(dtype, order, weights)
     if len(labels) < 2:
-        msg = f"kappa({weights}) needs two labels or more in order, got {labels}"
-        raise ValueError(msg)
+        raise ValueError(f"kappa({weights}) needs two labels or more in order, got {labels}")
 
     def place(label: pl.Expr) -> pl.Expr:
         if order is None and isinstance(dtype, pl.Enum):

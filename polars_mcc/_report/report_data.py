@@ -81,11 +81,10 @@ class ReportSettings:
         check_level(self.ci)
         check_choice("format", self.format, ReportFormat)
         if self.scored.is_of_scores:
-            msg = (
+            raise ValueError(
                 f"report takes a metric of labels, but '{self.scored.name}' is of scores; leave it "
                 "out: a log with predicted labels and scores has sections of both"
             )
-            raise ValueError(msg)
 
     @cached_property
     def scored(self) -> Metric:

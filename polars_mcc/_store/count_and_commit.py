@@ -99,8 +99,7 @@ class Keeping:
                 self._sum_up()
                 return True
         name = self.files.shown.get(changed[0], changed[0])
-        msg = f"'{name}' changes while it is counted; try again when it is complete"
-        raise OSError(msg)
+        raise OSError(f"'{name}' changes while it is counted; try again when it is complete")
 
     def _open(self) -> None:
         """Open the store, then look at the inputs; make the store if there is none."""
@@ -265,23 +264,21 @@ class Keeping:
         """The counts in the dtypes of the store; an error if their values have others."""
         counted, schema = answer.drop(FILE).schema, self.store.schema
         if {*counted} != {*schema}:
-            msg = (
+            raise pl.exceptions.SchemaError(
                 f"the counts of '{file}' have the columns {[*counted]}, but the store "
                 f"'{self.path}' has {[*schema]}; use another store"
             )
-            raise pl.exceptions.SchemaError(msg)
         valued = [name for name in counted if answer[name].null_count() < answer.height]
         with self._fitting:
             for name in valued:
                 if name not in self._valued:
                     self._schema = pl.Schema({**self._schema, name: counted[name]})
                 elif counted[name] != self._schema[name]:
-                    msg = (
+                    raise pl.exceptions.SchemaError(
                         f"column '{name}' is {counted[name]} in '{file}', but {self._schema[name]} "
                         f"in the store '{self.path}'; write it as {self._schema[name]}, or use "
                         "another store"
                     )
-                    raise pl.exceptions.SchemaError(msg)
             self._valued.update(valued)
             return _of_dtypes(answer, self._schema)
 
@@ -334,8 +331,7 @@ def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
         if name not in {*_STORED, *of_lists} and value != getattr(LogOptions, name):
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
-            msg = f"the store '{store}' cannot keep {flag}; {instead}"
-            raise ValueError(msg)
+            raise ValueError(f"the store '{store}' cannot keep {flag}; {instead}")
     by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
     kept = {name: options[name] for name in _STORED}
     return {"by": by, "pred": pred, **kept, **{name: options[name] for name in (*_LATE, *_OF_CSV)}}

@@ -81,11 +81,10 @@ class Store:
         """The newest version of the store in a folder, or a folder that may become one."""
         store = cls(path, options, _newest_table(path, options))
         if store.table is None and (other := _first_file_in(path)):
-            msg = (
+            raise ValueError(
                 f"'{path}' is not a store of counts, and has '{other}': use a folder that is empty "
                 "or new"
             )
-            raise ValueError(msg)
         return store
 
     @cached_property
@@ -116,8 +115,7 @@ class Store:
         from deltalake import DeltaTable, Field, Schema  # noqa: PLC0415 - it is optional
 
         if not is_url(self.path) and not (folder := Path(self.path).absolute().parent).is_dir():
-            msg = f"cannot make '{self.path}': there is no folder '{folder}'"
-            raise FileNotFoundError(msg)
+            raise FileNotFoundError(f"cannot make '{self.path}': there is no folder '{folder}'")
         _check_delta_names(self.path, schema)
         preds = about["columns"]["pred"]
         roles = dict.fromkeys([preds] if isinstance(preds, str) else preds, "predicted label")
@@ -189,11 +187,10 @@ class Store:
     def scan(self) -> pl.LazyFrame:
         """Scan the counts."""
         if self._delta.version() == 0:
-            msg = (
+            raise ValueError(
                 f"'{self.path}' has no counts yet: add counts with polars-mcc counts LOGS --out "
                 f"{self.path}"
             )
-            raise ValueError(msg)
         return self._rows().select(pl.col(name).cast(dtype) for name, dtype in self.schema.items())
 
     def _rows(self) -> pl.LazyFrame:
@@ -298,19 +295,16 @@ def open_store(
         return store
     newest = table.version()
     if isinstance(version, bool) or not isinstance(version, (int, datetime)):
-        msg = f"version={version!r} is neither the number of a version nor a datetime"
-        raise TypeError(msg)
+        raise TypeError(f"version={version!r} is neither the number of a version nor a datetime")
     try:
         table.load_as_version(version if isinstance(version, int) else version.astimezone())
     except _delta_errors() as error:
-        msg = (
+        raise ValueError(
             f"the store '{path}' has no version {version}: use a number up to {newest}, or a "
             "time, of the days for which its history is kept"
-        )
-        raise ValueError(msg) from error
+        ) from error
     if table.version() == 0:
-        msg = f"the store '{path}' had no counts at version {version}"
-        raise ValueError(msg)
+        raise ValueError(f"the store '{path}' had no counts at version {version}")
     return store
 
 
@@ -340,8 +334,7 @@ def _newest_table(path: str, options: Options | None) -> DeltaTable | None:
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
 
     if Path(path).is_file():
-        msg = f"'{path}' is a file, not a folder"
-        raise NotADirectoryError(msg)
+        raise NotADirectoryError(f"'{path}' is a file, not a folder")
     hint = " (are its name and the credentials right?)" if is_url(path) else ""
     try:
         with _naming_store(f"cannot read '{path}' as a Delta table{hint}", TableNotFoundError):
@@ -357,19 +350,17 @@ _NOT_IN_DELTA = re.compile(r"[\[\]\n\r\t]|%[0-9A-Fa-f]{2}" + (r"|\\" if os.sep =
 def _check_delta_names(path: str, schema: pl.Schema) -> None:
     """Raise an error for names that Delta does not take."""
     if not is_url(path) and (refused := _NOT_IN_DELTA.search(path)):
-        msg = (
+        raise ValueError(
             f"cannot make the store {path!r}: a Delta table cannot be in a folder with "
             f"{refused[0]!r}; choose another name"
         )
-        raise ValueError(msg)
     seen: dict[str, str] = {}
     for name in (N, *INPUT_COLUMNS, *schema):
         if (other := seen.setdefault(name.lower(), name)) != name:
-            msg = (
+            raise pl.exceptions.DuplicateError(
                 f"a Delta table cannot have columns '{other}' and '{name}', which differ only in "
                 f"case; rename one, as in '{name} AS {name}_2'"
             )
-            raise pl.exceptions.DuplicateError(msg)
 
 
 def _first_file_in(path: str) -> str | None:
@@ -394,8 +385,7 @@ def _naming_store(what: str, *unchanged: type[Exception]) -> Iterator[None]:
         raise
     except _delta_errors() as error:
         lines = re.sub(r"\x1b\[\d*m|↳", "", str(error)).splitlines()
-        msg = f"{what}: {', '.join(line.strip() for line in lines[:3])}"
-        raise OSError(msg) from error
+        raise OSError(f"{what}: {', '.join(line.strip() for line in lines[:3])}") from error
 
 
 def _commit() -> CommitProperties:

@@ -136,12 +136,11 @@ def keep_counts(
     ids, named = _listed(on), [text for text in (weight, filter, latest, time) if text is not None]
     for text in (*keys, gold, *listed, *ids, *named):
         if not isinstance(text, str):
-            msg = (
+            raise TypeError(
                 f"keep_counts takes names of columns, or SQL, got {text}: the store keeps the "
                 "words, so that each run asks the same; write SQL, as in \"date_trunc('week', ts) "
                 'AS week"'
             )
-            raise TypeError(msg)
     from polars_mcc._inputs.log_from_files import LogOptions, TypedLog  # noqa: PLC0415 - few need it
     from polars_mcc._inputs.read_files import find_logs  # noqa: PLC0415 - as above
     from polars_mcc._store.count_and_commit import keep  # noqa: PLC0415 - as above

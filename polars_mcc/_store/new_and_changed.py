@@ -89,11 +89,10 @@ class CurrentInputs:
             if (other := seen.setdefault(where, path)) == path:
                 continue
             if partitions(other) != partitions(path):
-                msg = (
+                raise ValueError(
                     f"'{other}' and '{path}' are links to one file in folders of different "
                     "partitions: name one of them"
                 )
-                raise ValueError(msg)
             seen[where] = path if path == where else other
             del self.now[other if path == where else path]
 

@@ -23,8 +23,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
     """Count equal rows of a log: a column per key, for gold and for each model, and `N`."""
     roles = log.roles
     if roles.preds is None:
-        msg = "a store holds counts of predicted labels: pass pred, and leave score out"
-        raise ValueError(msg)
+        raise ValueError("a store holds counts of predicted labels: pass pred, and leave score out")
     check_plain(keys, "a store", "each row is counted once; pass plain columns")
     gold, preds = roles.gold, roles.preds
     for name, pred in zip(preds.names, preds.given, strict=True):

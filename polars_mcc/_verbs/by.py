@@ -274,11 +274,10 @@ def by(
         call = "by(..., method=Bootstrap(...))"
         log.roles.check_without(call, reason, "reweight")
         if of_log := [metric.name for metric in asked if metric.is_log]:
-            msg = (
+            raise ValueError(
                 f"metric '{of_log[0]}' is infinite in some draws of a bootstrap: leave out method= "
                 "for its interval on the log scale"
             )
-            raise ValueError(msg)
         return log.in_kind(_of_bootstrap(log, keys, asked, ci, method, long=long))
     return log.in_kind(of_metrics(log, keys, asked, ci, cast("Method", method), long=long))
 
@@ -324,12 +323,11 @@ def of_metrics(
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):
         of_row = metric.of_row_in(log.roles)
         if is_per_class and metric.is_of_scores and of_row is None and ci is not None:
-            msg = (
+            raise ValueError(
                 f"metric '{metric.name}' of a score per class is a mean over classes, which has no "
                 "interval here: ask for it without ci, or for one class, as in log(score='p_cat', "
                 "positive='cat')"
             )
-            raise ValueError(msg)
         kinds.setdefault((metric.role, of_row), []).append(metric)
     roles = {role for role, _ in kinds}
     scored: list[tuple[SlicedLog, pl.LazyFrame]] = []
@@ -398,15 +396,13 @@ def _scored(
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:
     if log.roles.is_lazy:
         columns = ", ".join(map(repr, [*sliced.keys, *(["model"] if sliced.has_models else [])]))
-        msg = (
+        raise TypeError(
             "a bootstrap needs a DataFrame, not a lazy query: collect the counts, "
             "lf.mcc.counts(...).collect(), then resample the counts with weight='n'"
             f"{f' and the keys {columns}' if columns else ''}"
         )
-        raise TypeError(msg)
     if not sliced.is_frequency or sliced.numbers.count != pl.Int64:
-        msg = (
+        raise ValueError(
             "a bootstrap draws whole rows, or whole clusters, so it cannot use a sample_weight or "
             "a Float64 weight: use 'score', 'fisher' or 'wald'"
         )
-        raise ValueError(msg)

@@ -180,8 +180,7 @@ def changes(
     check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
     _check_log(log)
     if known is not None and not isinstance(known, Frame):
-        msg = f"known must be a DataFrame of earlier changes, got {type(known).__name__}"
-        raise TypeError(msg)
+        raise TypeError(f"known must be a DataFrame of earlier changes, got {type(known).__name__}")
     if false_alarms is not None and to == "rest":
         both = option("false_alarms", false_alarms), " does not support ", option("to", to)
         why = ": a change of the mix of labels is no false alarm; leave one of them out"
@@ -193,8 +192,7 @@ def changes(
     if chosen.is_of_scores or chosen.is_count:
         what = "is of scores: use one of labels, as 'mcc'"
         why = "counts rows, and long periods have more: use a rate, as 'tpr'"
-        msg = f"metric '{chosen.name}' {why if chosen.is_count else what}"
-        raise ValueError(msg)
+        raise ValueError(f"metric '{chosen.name}' {why if chosen.is_count else what}")
     of_sides = {
         f"{column}_{side}": f"{name}_{side}"
         for side in ("before", "after")
@@ -371,10 +369,9 @@ def _seen(
     others = {"keys", "model", *log.roles.schema} - {*names, SINCE, *_TESTS}
     for name in rows.columns:
         if name in others:
-            msg = (
+            raise ValueError(
                 f"known has the key '{name}', and changes is asked without it: ask by the same keys"
             )
-            raise ValueError(msg)
     if VERDICT in rows.columns:
         rows = rows.filter(pl.col(VERDICT).cast(pl.String).is_in(CHANGED))
     of_keys = slices.key_dtypes
@@ -400,6 +397,5 @@ def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
     except pl.exceptions.ComputeError:  # no JSON
         wrong = known.drop_nulls()
     if len(wrong):
-        msg = f"known has {wrong[0]!r} in column '{known.name}', which is no {dtype}"
-        raise ValueError(msg)
+        raise ValueError(f"known has {wrong[0]!r} in column '{known.name}', which is no {dtype}")
     return values

@@ -340,11 +340,10 @@ def _compared(
     """
     metric = least.metric
     if metric.is_of_scores:
-        msg = (
+        raise ValueError(
             "no_worse_than is a table of counts of labels, and metric "
             f"'{metric.name}' needs scores: compare two periods with drift"
         )
-        raise ValueError(msg)
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.roles.check_without("check", reason, "cluster", "sample_weight")

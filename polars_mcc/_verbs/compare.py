@@ -121,11 +121,10 @@ def compare(
     asked = IntervalOptions(ci, method, [chosen])
     models = log.roles.scores if chosen.is_of_scores else log.roles.preds
     if log.roles.score_labels and chosen.is_of_scores:
-        msg = (
+        raise ValueError(
             "a score per class is of one model: compare two models by one class, as in "
             "log(score=['old', 'new'], positive='fraud')"
         )
-        raise ValueError(msg)
     model = _baseline_of(models, baseline, chosen.role)
     sliced, asked = options_of_differences.cut_log(
         log, keys, asked, names.values(), clusters=True, baseline=model

@@ -98,8 +98,7 @@ def confusion(
     if top is not None:
         check_at_least("top", top, 1)
         if labels is not None:
-            msg = "top lists only confusions that occur: leave labels out"
-            raise ValueError(msg)
+            raise ValueError("top lists only confusions that occur: leave labels out")
     value = "n" if normalize is None else "share"
     cell = ["pred", value] if long or top is not None else []
     cost = () if top is None else ("contribution", "loss")
@@ -129,12 +128,11 @@ def _labels_of(log: Described[Any], sliced: SlicedLog) -> Sequence[object]:
     if known is not None:
         return known
     if log.roles.is_lazy:
-        msg = (
+        raise ValueError(
             f"a lazy confusion matrix must know its columns beforehand: pass labels=[...], "
             f"cast the {sliced.label_dtype} labels to an Enum, collect() first, or use long=True, "
             "which has one row per cell"
         )
-        raise ValueError(msg)
     return sliced.distinct_labels().collect().to_series().to_list()
 
 

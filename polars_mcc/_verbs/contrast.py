@@ -207,8 +207,7 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
     if isinstance(to, Mapping) and {*to} != {*keys}:
         listed = ", ".join(map(repr, keys))
         why = f" is not a slice of the keys {listed}: give a value for each key"
-        msg = said(option("to", dict(to)), why)
-        raise ValueError(msg)
+        raise ValueError(said(option("to", dict(to)), why))
     if isinstance(to, str) and to not in _WORDS:
         words = ", ".join(map(repr, _WORDS))
         example = Words("{'country': 'US'}", "country=US")
@@ -236,8 +235,7 @@ def _check_there(to: To, reference: pl.Expr | str, cells: pl.DataFrame) -> None:
     """Raise an error if the slice of the reference has no rows."""
     if isinstance(to, Mapping) and cells.filter(reference).is_empty():
         values = " and ".join(f"{key} = {value}" for key, value in to.items())
-        msg = f"no row of the log is in the slice {values}"
-        raise pl.exceptions.InvalidOperationError(msg)
+        raise pl.exceptions.InvalidOperationError(f"no row of the log is in the slice {values}")
 
 
 def _is_there(log: SlicedLog, slice_: Mapping[str, object]) -> pl.Expr:
@@ -258,6 +256,5 @@ def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
         typed = None
     if typed is None and value is not None:
         why = f": key '{key}' is {dtype} and cannot have this value"
-        msg = said(option("to", {key: value}), why)
-        raise ValueError(msg)
+        raise ValueError(said(option("to", {key: value}), why))
     return pl.lit(typed, dtype)

@@ -50,11 +50,10 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
     reason = "the engine only counts rows; use counts(...), in which Polars adds up weights"
     roles.check_without("engine_counts", reason, "weight", "sample_weight")
     if roles.source.check_rows is not None:
-        msg = (
+        raise ValueError(
             "engine_counts does not support outcomes: no query of an engine fails where an id has "
             "two labels; use counts(...), or join the labels yourself"
         )
-        raise ValueError(msg)
     cut(sides_of(log, several=True), keys, taken=["n"])
     preds = roles.preds.given if roles.preds else ()
     columns = roots(roles.schema, [*keys, *roles.gold.given, *preds])

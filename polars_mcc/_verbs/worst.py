@@ -246,10 +246,9 @@ def worst(
     if not resolved(log.roles.schema, [*columns_of(log.roles.schema, keys)], "key"):
         labels = log.roles.label_columns
         columns = [name for name in log.roles.schema if name not in labels]
-        msg = (
+        raise ValueError(
             f"worst looks for slices: name the keys to slice by; the columns are {quoted(columns)}"
         )
-        raise ValueError(msg)
     chosen = _rate(metric, log.roles.label_dtype)
     if to == "expected":
         needs = "rows must be independent and of equal weight"
@@ -301,9 +300,8 @@ def _rate(metric: IntoMetric, labels: pl.DataType) -> Metric:
     """The metric, which must be a rate, or an error."""
     chosen = registry.find_tested_metric(metric, labels)
     if chosen.is_count:
-        msg = (
+        raise ValueError(
             f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "
             "pass a metric that is a rate"
         )
-        raise ValueError(msg)
     return chosen
