@@ -26,7 +26,7 @@ from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
 from polars_mcc._intervals.interval_options import TO, IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
-from polars_mcc._intervals.scores_of_arrays import Given, Scorer
+from polars_mcc._intervals.scores_of_arrays import Given, Scorer, has_classes
 from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
@@ -101,24 +101,28 @@ def contrasts(
             compared = _share_of_total(compared, *sides, asked.ci)
     is_of_rows = estimated.scorer.is_frequency and not estimated.scorer.is_reweighted
     if word in {"rest", "total"} and metric.needs_all_classes and is_of_rows:
-        compared = _by_labels(compared, metric, scores, given, asked.ci)
+        here = scores.gather(slices)
+        of_labels = _to_expected(metric, here, given, floats(both["n"]), asked.ci).p_value
+        compared = _by_labels(compared, metric, estimated.cells.pairs, totals, of_labels)
     rows = np.append(estimated.cells.pairs.effective(is_frequency=log.is_frequency), math.inf)
     is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= min_n))
     return with_adjusted(compared.with_columns(pl.when(is_tested).then("p_value")), correction)
 
 
 def _by_labels(
-    compared: pl.DataFrame, metric: Metric, scores: Side, given: Given, ci: float
+    compared: pl.DataFrame, metric: Metric, pairs: Counted, totals: Ints, p_value: Floats
 ) -> pl.DataFrame:
     """Test a mean over classes by gold label, if the rest of a slice lacks one of its classes.
 
-    Then the rest has the mean of other classes. `scores` are of slices, then of their rests.
+    Then the rest has the mean of other classes. `pairs` are of slices, then of their rests.
     """
-    slices = np.arange(compared.height)
-    own, rests = scores.gather(slices), scores.gather(slices + compared.height)
-    is_lost = np.isnan(rests.low) & ~np.isnan(own.low)
-    p_value = _to_expected(metric, own, given, floats(compared["n"]), ci).p_value
-    of_lost = pl.Series(np.where(is_lost, p_value, math.nan), nan_to_null=True)
+    slices, n = np.arange(len(totals)), [*map(pairs.n_classes, (pairs.gold, pairs.pred))]
+    every = [of_side[totals] for of_side in n]
+    own, rest = (
+        has_classes(metric.classes_needed, *(of_side[side] for of_side in n), *every)
+        for side in (slices, slices + len(totals))
+    )
+    of_lost = pl.Series(np.where(own & ~rest, p_value, math.nan), nan_to_null=True)
     return compared.with_columns(p_value=pl.coalesce("p_value", pl.lit(of_lost)))
 
 

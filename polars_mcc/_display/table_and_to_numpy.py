@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,7 +15,6 @@ from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SAID, SET
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import check_collected
 from polars_mcc._frame.labels import label_names
-from polars_mcc._keys.any_key import TOTAL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -192,29 +192,18 @@ def slices_in_words(answer: pl.DataFrame, keys: Sequence[str]) -> pl.Expr:
 
 
 def _sets_of(answer: pl.DataFrame, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The keys of each set of an answer, by its name.
+    """The keys of each set of an answer, by its name; none of the total.
 
     A name with a comma may be that of several sets. A key that is not in a set is null there.
     """
+    some = [of for n in range(len(keys)) for of in itertools.combinations(keys, n + 1)]
     sets = {}
-    for name in answer[SET].unique():
-        rows = answer.filter(pl.col(SET) == name)
-        values = {key for key in keys if rows[key].null_count() < rows.height}
-        found = sorted(_joined_to(name, keys), key=lambda own: -len(values.intersection(own)))
-        sets[name] = found[0] if found else ()
+    for (name,), rows in answer.group_by(pl.col(SET).cast(pl.String)):
+        parts = sorted(str(name).split(", "))
+        found = [own for own in some if sorted(", ".join(own).split(", ")) == parts]
+        valued = {key for key in keys if rows[key].null_count() < rows.height}
+        sets[str(name)] = max(found, key=lambda own: len(valued.intersection(own)), default=())
     return sets
-
-
-def _joined_to(text: str, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The names that are joined to a text: one list of them, or several if they have commas."""
-    if text == TOTAL:
-        yield ()
-    for name in names:
-        if text == name:
-            yield (name,)
-        elif text.startswith(f"{name}, "):
-            rest = text.removeprefix(f"{name}, ")
-            yield from ((name, *more) for more in _joined_to(rest, names) if more)
 
 
 def _cell_text(name: str, value: object) -> str:
@@ -232,7 +221,7 @@ def _cell_text(name: str, value: object) -> str:
 
 def cell_texts(answer: pl.DataFrame) -> dict[str, list[str]]:
     """The cells of a result as text, by column. Keys are as in the names of slices."""
-    keys = key_columns(answer)
+    keys = [key for key in key_columns(answer) if key not in {SAID, SET}]
     of_keys = with_texts(answer.select(map(as_expr, keys)), keys)
     of_keys = of_keys.select(value_in_words(as_expr(name)).alias(name) for name in keys)
     return {

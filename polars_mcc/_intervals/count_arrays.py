@@ -70,6 +70,11 @@ class Counted(NamedTuple):
         n, squares = (added_up(x, self.slices, self.number) for x in (self.n, self.squares))
         return n, squares
 
+    def n_classes(self, side: Ints) -> Ints:
+        """How many classes each slice has in `gold` or in `pred`."""
+        slices, _ = np.unique(np.stack([self.slices, side]).astype(np.int64), axis=1)
+        return np.bincount(slices, minlength=self.number)
+
     def effective(self, *, is_frequency: bool) -> Floats:
         """The rows of each slice; with sample weights, so many of equal weight."""
         n, squares = self.sums

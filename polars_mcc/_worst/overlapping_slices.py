@@ -15,6 +15,7 @@ import polars as pl
 
 from polars_mcc._intervals.count_arrays import Counted, Draws
 from polars_mcc._intervals.pooled_slices import Pools
+from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
 from polars_mcc._worst.slice_counts import numbered
 from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch
@@ -108,9 +109,12 @@ class Overlaps:
         limits = search.limits(pairs, Pools(np.repeat(number, 2), pool))
         v, up, down = limits.proportion, limits.rows_up, limits.rows_down
         apart = scale.evidence(v[::2], up[::2], v[1::2], down[1::2])
-        lacks = search.is_by_labels & np.isnan(limits.spread[1::2]) & ~np.isnan(limits.spread[::2])
-        if lacks.any():
-            apart = np.where(lacks, search.below_expected(inside, number, pool)[2], apart)
+        if search.is_by_labels:
+            classes, needed = pool.n_classes, search.settings.metric.classes_needed
+            every = classes(pool.gold), classes(pool.pred)
+            here = pairs.n_classes(pairs.gold), pairs.n_classes(pairs.pred)
+            own, rest = (has_classes(needed, *(n[at::2] for n in here), *every) for at in (0, 1))
+            apart = np.where(own & ~rest, search.below_expected(inside, number, pool)[2], apart)
         collapsed = search.collapse(inside, number, pool)
         if search.log.clusters is not None:
             apart = self._by_cluster(masks, self.of_pairs(pairs, limits.phi), apart)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import random
 import resource
@@ -185,8 +186,10 @@ def test_labels_are_no_mark_up_in_markdown(kind, tmp_path):
     done = run_by(tmp_path / "log.parquet", *by, "--format", "markdown")
     assert done.exit_code == 0, done.stderr
     report = log.mcc.report(*names, format="md")
-    form = {"struct": "{{f|: {}}}", "list": "[{}]"}.get(kind, "{}")
-    wanted = {form.format(mark.replace("\r\n", "\n").replace("\r", "\n")) for mark in MARKS}
+    form = {"struct": '{{"f|": {}}}', "list": "[{}]"}.get(kind)
+    lines = [mark.replace("\r\n", "\n").replace("\r", "\n") for mark in MARKS]
+    in_json = [json.dumps(mark, ensure_ascii=False) for mark in MARKS]
+    wanted = {*map(form.format, in_json)} if form else {*lines}
     of_table = {"table", "thead", "tbody", "tr", "th", "td", "br"}
     of_report = of_table | {"h2", "ul", "li", "p", "details", "summary", "sub"}
     for page, tags in ((done.stdout, of_table), (report, of_report)):
