@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,10 +29,23 @@ class Question:
     """Is a slice behind? Of some rows, compare the rows in the slice with the rows outside it."""
 
     slice: int
-    without: frozenset[int] = frozenset()
-    """Slices whose rows are removed from both sides."""
     within: frozenset[int] = frozenset()
     """Slices that must contain the rows of both sides."""
+
+
+class Losses(NamedTuple):
+    """Sums over the rows of each kind, with weights w and losses y: arrays (kinds,)."""
+
+    n: Floats
+    """Σ w"""
+    loss: Floats
+    """Σ w·y"""
+    squares: Floats
+    """Σ w²"""
+    moved: Floats
+    """Σ w²·y"""
+    squared: Floats
+    """Σ w²·y²"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,6 @@ class Overlaps:
         of_questions = []  # The kinds of rows of each comparison in the slice, and beside it.
         for asked in questions:
             rows = self.is_in[[*asked.within]].all(axis=0)
-            rows &= ~self.is_in[[*asked.without]].any(axis=0)
             of_questions += [self.is_in[asked.slice] & rows, ~self.is_in[asked.slice] & rows]
         search, scale, masks = self.search, self.search.scale, np.array(of_questions)
         sums, number = self.sums(masks), np.arange(len(questions))
@@ -124,6 +137,29 @@ class Overlaps:
         is_below = limits.score[::2] + limits.spread[::2] < limits.score[1::2]
         evidence = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
         return [*np.nan_to_num(evidence).tolist()]
+
+    def losses(self) -> Losses:
+        """The losses of rows: minus their influence on the score of all rows.
+
+        With to="expected", they are less the mean of their gold label. Rows whose labels have no
+        influence, whatever is predicted, are left out: a rate is not of them.
+        """
+        search = self.search
+        n, squares = self.sums(np.ones((1, self.is_in.shape[1]), bool))
+        whole = self.pairs(n, squares)
+        loss = -search.scale.turn * np.nan_to_num(self.of_pairs(whole, search.limits(whole).phi)[0])
+        each = np.nan_to_num(self.of_pairs(whole, whole.n)[0])  # If rows stand for others: so many.
+        with np.errstate(all="ignore"):
+            stand_for = np.nan_to_num(each / n[0])
+            if search.settings.to == "expected":
+                _, of_gold = np.unique(self.gold, return_inverse=True)
+                loss -= (np.bincount(of_gold, each * loss) / np.bincount(of_gold, each))[of_gold]
+        weight = self.n * stand_for[self.pair] * (loss != 0)[self.pair]
+        squares = self.squares * (stand_for**2 * (loss != 0))[self.pair]
+        y, number = loss[self.pair], self.is_in.shape[1]
+        parts = weight, weight * y, squares, squares * y, squares * y**2
+        sums = (np.bincount(self.kind, part, number) for part in parts)
+        return Losses(*(of_kinds.astype(np.float64) for of_kinds in sums))
 
     def _cells(self, masks: Flags) -> Iterator[Ints]:
         """The places of the cells of each mask."""
