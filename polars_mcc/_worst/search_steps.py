@@ -198,6 +198,8 @@ def _unlisted(
     diff = score - (rest if search.settings.to == "rest" else of_labels)
     by = _explained_by(compared, listed, slices, verdict == EXPLAINED)
     rows = _values_and_sizes(compared, slices).with_columns(of_labels, *arrays, explained_by=by)
+    none = pl.lit(None, pl.Float64)
+    rows = rows.with_columns(beside=none, p_beside=none)
     return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
 
 
