@@ -147,7 +147,10 @@ class Overlaps:
         search = self.search
         n, squares = self.sums(np.ones((1, self.is_in.shape[1]), bool))
         whole = self.pairs(n, squares)
-        loss = -search.scale.turn * np.nan_to_num(self.of_pairs(whole, search.limits(whole).phi)[0])
+        with np.errstate(all="ignore"):
+            of_metrics, *_ = search.scorer.influences(whole, is_smoothed=False)
+        phi = self.of_pairs(whole, of_metrics[search.settings.metric.name].phi)[0]
+        loss = -search.scale.turn * np.nan_to_num(phi)
         each = np.nan_to_num(self.of_pairs(whole, whole.n)[0])  # If rows stand for others: so many.
         with np.errstate(all="ignore"):
             stand_for = np.nan_to_num(each / n[0])
