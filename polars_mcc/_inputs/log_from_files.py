@@ -156,7 +156,10 @@ class TypedLog:
     def __post_init__(self) -> None:
         """Read the files as the options say. An id in a CSV file is text, as it stands."""
         options = self.options
-        ids = options.on or () if self.is_csv else ()
+        ids = list[str]()
+        if self.is_csv and options.on:
+            schema = read_files.scan_logs(self.inputs).collect_schema()
+            ids = [name for sql in options.on for name in columns_in(sql, schema)]
         of_csv = (*(options.text or ()), *ids), options.null or (), options.separator
         if self.is_csv or not any(of_csv) or self.of_labels is None or not self.of_labels.is_csv:
             object.__setattr__(self, "inputs", self.inputs.read_as(*of_csv))
@@ -194,7 +197,8 @@ class TypedLog:
                 ids = {name: own[name] for name in options.on or () if name in own}
                 times = {options.latest: pl.Int64()} if options.latest else {}
                 source = pl.LazyFrame(schema={options.gold: pl.Null(), **schema, **ids, **times})
-        text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
+        text = [name for name in options.text or () if name in schema]
+        text += [name for sql in options.on or () for name in columns_in(sql, schema)]
         of_csv: Any = {"text": text, "null": options.null, "separator": options.separator}
         of_csv = of_csv if logs.format.name == CSV else {}
         own_options = LogOptions(gold=options.gold, pred=[options.gold], **of_csv)
