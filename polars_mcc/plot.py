@@ -173,8 +173,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     has_band = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
     base = alt.Chart(rows).encode(
-        x=alt.X("at", title=style.title_of(time), type="temporal"),
-        color=style.line_colours(rows),
+        x=alt.X("at", title=style.title_of(time), type="temporal"), color=style.line_colours(rows)
     )
     title, tooltip = style.title_of(metric), style.tooltip(rows, metric, at=time)
     y, zero = (style.number_axis(alt.Y, column, title) for column in ("score", "zero"))

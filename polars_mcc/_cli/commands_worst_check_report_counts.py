@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.message_parts import in_shell
 from polars_mcc._base.visible_text import say, visible_lines
-from polars_mcc._cli import output_files
+from polars_mcc._cli import output_files, shared_options
 from polars_mcc._cli.answers_and_exit_codes import (
     errors_as_lines,
     first_files,
@@ -25,13 +25,6 @@ from polars_mcc._cli.answers_and_exit_codes import (
     say_warnings,
 )
 from polars_mcc._cli.app import command
-from polars_mcc._cli.shared_options import (
-    LogAndColumns,
-    LogAndKeys,
-    LogPaths,
-    OutputOptions,
-    thresholds_by_metric,
-)
 from polars_mcc._cli.terminal import show, terminal_table
 from polars_mcc._counts.labels_seen import seen
 from polars_mcc._inputs import read_files
@@ -49,8 +42,8 @@ from polars_mcc.prediction_log import PredictionLog
 
 @command
 def check(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     min: list[str] | None = None,  # noqa: A002 - the name of the option
     max: list[str] | None = None,  # noqa: A002 - likewise
     metric: str = defaults.METRIC,
@@ -60,7 +53,7 @@ def check(
     ci: float | None = None,
     false_alarms: str | None = None,
     correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
@@ -123,10 +116,10 @@ def check(
         log,
         output,
         as_text=drawn,
-        min=thresholds_by_metric("--min", min),
-        max=thresholds_by_metric("--max", max),
+        min=shared_options.thresholds_by_metric("--min", min),
+        max=shared_options.thresholds_by_metric("--max", max),
         metric=metric,
-        max_gap=thresholds_by_metric("--max-gap", max_gap),
+        max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
         no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
         min_n=min_n,
         ci=ci,
@@ -189,8 +182,8 @@ def _score_text(value: Any) -> str:  # noqa: ANN401 - of any column
 
 @command
 def counts(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     out: str | None = None,
     forget: bool = False,
     history: int | None = None,
@@ -233,7 +226,7 @@ def counts(
     if forget or history is not None or recount is not None:
         msg = "--forget, --history and --recount need a store: pass a folder or URL to --out"
         raise ValueError(msg)
-    output = OutputOptions(None if out is None else Path(out), format)
+    output = shared_options.OutputOptions(None if out is None else Path(out), format)
     run_verb(PredictionLog.counts, sliced.read(logs), output)
 
 
@@ -351,8 +344,8 @@ class ReportOptions:
 
 @command
 def report(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     asked: ReportOptions = ReportOptions(),
     out: Path,
 ) -> None:
@@ -395,10 +388,10 @@ def report(
 
 @command
 def worst(
-    *logs: LogPaths,
-    sliced: LogAndColumns = LogAndColumns(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndColumns = shared_options.LogAndColumns(),
     search: SearchOptions = SearchOptions(),
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Find the slices that score worse than the rest of the log, in any combination of keys.
 

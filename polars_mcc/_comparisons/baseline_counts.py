@@ -51,8 +51,5 @@ def with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.La
         [*_, model] = log.slice
         models = pl.col(KEY + "model").cast(log.model_dtype, strict=False)
         counted = counted.with_columns(models.alias(model)).filter(pl.col(model).is_not_null())
-    both = [
-        of(counted, "before", baseline.label_dtype),
-        of(pairs(log), "after", log.label_dtype),
-    ]
+    both = [of(counted, "before", baseline.label_dtype), of(pairs(log), "after", log.label_dtype)]
     return apart, pl.concat(both, how="vertical_relaxed")

@@ -53,11 +53,7 @@ def names_of(
 
 
 def names_of_periods(
-    metric: Metric,
-    *,
-    has_clusters: bool,
-    waiting: bool,
-    p_values: Iterable[str] = P_VALUES,
+    metric: Metric, *, has_clusters: bool, waiting: bool, p_values: Iterable[str] = P_VALUES
 ) -> dict[str, str]:
     """The columns of an answer about two periods, each with its name."""
     sizes = ("n", "n_clusters") if has_clusters else ("n",)

@@ -7,19 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import polars as pl
 
 from polars_mcc._base.message_parts import Words, renamed, said
+from polars_mcc._counts import sliced_log
 from polars_mcc._counts.exact_sums import numbers
 from polars_mcc._counts.gold_and_pred import Sides
-from polars_mcc._counts.sliced_log import (
-    CLASS,
-    COMPLETE,
-    GOLD_CLASS,
-    KEY,
-    LONG,
-    N_WAITING,
-    PRED,
-    SET,
-    SlicedLog,
-)
+from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, one_column
 from polars_mcc._frame.roles import Roles
 from polars_mcc._keys.any_key import IntoKey, keys_of, name_of, twice
@@ -55,13 +46,13 @@ def cut(
     columns, sets, windows = keys_of(roles.schema, keys, long=long)
     of_keys = {"key": columns}
     last: tuple[str, ...] = ()
-    taken += LONG if long else [SET] if sets is not None else []
+    taken += sliced_log.LONG if long else [sliced_log.SET] if sets is not None else []
     if windows is not None:
         of_keys["index"], last = windows.index, windows.index.names
-        taken.append(COMPLETE)
+        taken.append(sliced_log.COMPLETE)
     dtypes = pl.Schema(item for named in of_keys.values() for item in named.dtypes.items())
     taken += ["model"] if sides.has_models else []
-    taken += [N_WAITING] if roles.waiting else []
+    taken += [sliced_log.N_WAITING] if roles.waiting else []
     for name, dtype in dtypes.items():
         if dtype.is_object():
             msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
@@ -77,16 +68,18 @@ def cut(
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
     keys_of_rows = [
-        as_expr(key).name.prefix(KEY) for named in of_keys.values() for key in named.given
+        as_expr(key).name.prefix(sliced_log.KEY)
+        for named in of_keys.values()
+        for key in named.given
     ]
     splits = [named.expr.alias(name) for name, named in splitting.items()]
     weights = [weighed.weight.alias("weight"), *map(pl.col, weighed.sums)]
     has_baseline = sides.baseline is not None or "baseline" in sides.columns
     pair_splits = [*(["baseline"] if has_baseline else []), *splitting]
     if sides.is_per_class and sides.of_row is None:
-        pair_splits += [CLASS, *([GOLD_CLASS] if sides.by_gold_class else [])]
-    models = tuple(name for name in sides.columns[PRED].dtypes if name != sides.baseline)
-    floats = [KEY + name for name, dtype in dtypes.items() if dtype.is_float()]
+        pair_splits += [sliced_log.CLASS, *([sliced_log.GOLD_CLASS] if sides.by_gold_class else [])]
+    models = tuple(name for name in sides.columns[sliced_log.PRED].dtypes if name != sides.baseline)
+    floats = [sliced_log.KEY + name for name, dtype in dtypes.items() if dtype.is_float()]
     # Rows with -0.0 are in the slice 0.0.
     zeros = [pl.when(pl.col(key) == 0).then(0.0).otherwise(key).alias(key) for key in floats]
     rows = sides.selected(frame, [*keys_of_rows, *splits, *weights])

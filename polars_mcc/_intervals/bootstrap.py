@@ -25,12 +25,8 @@ from polars_mcc._counts.class_counts import classes_of_pairs, is_scored
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._intervals.interval_options import (
-    Bootstrap,
-    IntervalOptions,
-    limit_columns,
-    with_limit_columns,
-)
+from polars_mcc._intervals import interval_options
+from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.metric_type import Metric
 
@@ -134,7 +130,7 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     generators = {table.number: np.random.default_rng(seeds[table.number]) for table in tables}
     names = [metric.name for metric in options.metrics]
     schema: dict[str, pl.DataType] = {_SLICE: pl.UInt32(), "n_clusters": pl.Int64()}
-    schema |= dict.fromkeys(limit_columns(names), pl.Float64())
+    schema |= dict.fromkeys(interval_options.limit_columns(names), pl.Float64())
     known: list[dict[str, float | None]] = []
     for some in _portions(tables, method.replicates):
         step = max(1, _AT_A_TIME // sum(table.cells.height for table in some))
@@ -153,11 +149,11 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
                 influence = None if left_out is None else table.jackknife(left_out[name].to_numpy())
                 score, scores = slices[name][table.number], drawn[name].to_numpy()
                 interval = _interval(metric, score, scores, options.ci, influence)
-                limits |= dict(zip(limit_columns([name]), interval, strict=True))
+                limits |= dict(zip(interval_options.limit_columns([name]), interval, strict=True))
             known.append(limits)
     shown = [pl.col("n_clusters").fill_null(0)] if log.pair_splits else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
-        *log.slice, "n", *shown, *with_limit_columns(names), *log.unscored
+        *log.slice, "n", *shown, *interval_options.with_limit_columns(names), *log.unscored
     )
 
 
@@ -205,11 +201,7 @@ def _scored(
 
 
 def _interval(
-    metric: Metric,
-    score: float | None,
-    replicates: _Floats,
-    ci: float,
-    influence: _Floats | None,
+    metric: Metric, score: float | None, replicates: _Floats, ci: float, influence: _Floats | None
 ) -> tuple[float | None, ...]:
     """The limits and the standard error of a score, from its replicates; None if unknown."""
     unknown = (None, None, None)

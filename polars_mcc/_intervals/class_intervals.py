@@ -13,22 +13,12 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._intervals import smoothed_tables
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws
-from polars_mcc._intervals.influence_of_rows import (
-    Influence,
-    columns_of_classes,
-    tables_that_tell,
-)
+from polars_mcc._intervals.influence_of_rows import Influence, columns_of_classes, tables_that_tell
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
-from polars_mcc._intervals.smoothed_tables import (
-    BY_PRED,
-    OBSERVED,
-    ClassTable,
-    pseudo_rows,
-    tables_of,
-)
 from polars_mcc._metrics.derivatives import Column
 from polars_mcc._metrics.one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
 from polars_mcc._metrics.slice_sums import Floats, Ints, Segments, added_up
@@ -67,7 +57,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     )
     answers: list[pl.Series] = []
     with np.errstate(all="ignore"):
-        tables = tables_of(arrays, placed, None)
+        tables = smoothed_tables.tables_of(arrays, placed, None)
         col, _ = columns_of_classes(arrays, [table for table, _ in tables], [], None)
         margins = [col("support"), col("predicted"), col("hits")]
         s = rows.spread(arrays.s)
@@ -78,7 +68,9 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         has_gaps = None if arrays.has_gaps is None else arrays.has_gaps[rows.of_row]
         if arrays.per_label is not None:
             of_tables = (
-                _Gaps.of(rows, arrays.per_label, *table, is_by_pred=place == BY_PRED)
+                _Gaps.of(
+                    rows, arrays.per_label, *table, is_by_pred=place == smoothed_tables.BY_PRED
+                )
                 for place, table in enumerate(tables)
             )
             gaps = _Gaps(*map(np.stack, zip(*of_tables, strict=True)))
@@ -105,7 +97,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
             else:
-                observed = _Gradient(*(part[OBSERVED] for part in gradient))
+                observed = _Gradient(*(part[smoothed_tables.OBSERVED] for part in gradient))
                 variance = by_class.squares(observed, draws, rows.of_row) / s**2
             limits = interval(facts.value, facts, variance, sampling, options)
             if name in seen:
@@ -136,7 +128,7 @@ class _Gaps(NamedTuple):
         cls,
         rows: Segments,
         per_label: Floats,
-        table: ClassTable,
+        table: smoothed_tables.ClassTable,
         pairs: Counted,
         *,
         is_by_pred: bool,
@@ -149,7 +141,7 @@ class _Gaps(NamedTuple):
             return gaps[pred] * n * (1 - n / p[pred])
 
         # Each pair of two classes has pseudo-rows, u_k v_j of them, also if it does not occur.
-        _, u, v = pseudo_rows(table, is_by_pred=is_by_pred)
+        _, u, v = smoothed_tables.pseudo_rows(table, is_by_pred=is_by_pred)
         first, second = (rows.spread(rows.sum(x)) - x for x in (gaps * v, gaps * v**2 / p))
         of_pseudo_rows = u * first - u**2 * second
         is_miss = pairs.gold != pairs.pred

@@ -236,13 +236,7 @@ def columns_of_classes(
 
 
 def _pseudo_rows(
-    rows: Segments,
-    table: ClassTable,
-    gold: Floats,
-    pred: Floats,
-    both: Floats,
-    *,
-    is_by_pred: bool,
+    rows: Segments, table: ClassTable, gold: Floats, pred: Floats, both: Floats, *, is_by_pred: bool
 ) -> tuple[Moments, Floats]:
     """The pseudo-rows of a table by their prediction; and Σ φ² of those beyond, (slices,).
 

@@ -146,10 +146,7 @@ def _ends(
         low, high = ((np.tanh(end) + 1) / 2 for end in (middle - reach, middle + reach))
         return low, high
     z2 = z**2 / rows  # Wilson's interval
-    middle, reach = (
-        proportion + z2 / 2,
-        np.sqrt(z2 * proportion * (1 - proportion) + z2**2 / 4),
-    )
+    middle, reach = (proportion + z2 / 2, np.sqrt(z2 * proportion * (1 - proportion) + z2**2 / 4))
     # At an end exactly: the formula gives 1 - 4·10⁻¹⁶.
     low = np.where(proportion == 0, proportion, (middle - reach) / (1 + z2))
     high = np.where(proportion == 1, proportion, (middle + reach) / (1 + z2))

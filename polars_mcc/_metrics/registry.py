@@ -19,10 +19,12 @@ from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Range
 from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
-from polars_mcc._metrics.precision_recall_f_beta import PRECISION_RECALL_F_BETA
+from polars_mcc._metrics.precision_specificity_jaccard import (
+    PRECISION_RECALL_F_BETA,
+    SPECIFICITY_NPV_JACCARD,
+)
 from polars_mcc._metrics.roc_auc_top_k import ROC_AUC_TOP_K
 from polars_mcc._metrics.sets_of_labels import SETS_OF_LABELS
-from polars_mcc._metrics.specificity_npv_jaccard import SPECIFICITY_NPV_JACCARD
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -218,15 +220,14 @@ def _found(metric: IntoMetric) -> Metric:
     if metric in _REGISTRY:
         return _REGISTRY[metric]
     # Loaded for calls alone, and for the error.
-    from polars_mcc._metrics import names_elsewhere  # noqa: PLC0415
-    from polars_mcc._metrics.metric_calls import CALLS, of_call  # noqa: PLC0415
+    from polars_mcc._metrics import calls_and_names_elsewhere as typed  # noqa: PLC0415
 
-    found = of_call(metric)
+    found = typed.of_call(metric)
     if found is None:
         near = f" The nearest are {quoted(nearest(metric, _REGISTRY)[:5])};"
         if "(" in metric:
-            near = f" Write calls, as in {'; '.join(example for _, example in CALLS.values())};"
-        hint = names_elsewhere.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
+            near = f" Write calls, as in {'; '.join(example for _, example in typed.CALLS.values())};"
+        hint = typed.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
         every = Words("metrics()", "polars-mcc metrics")
         raise ValueError(said(f"no metric '{metric}'{hint} ", every, " lists all."))
     return found

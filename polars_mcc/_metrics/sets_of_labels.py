@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._metrics.metric_type import JACCARD, RATIO, RIJSBERGEN, Metric, Terms, Value
-from polars_mcc._metrics.precision_recall_f_beta import ACCURACY
+from polars_mcc._metrics.precision_specificity_jaccard import ACCURACY
 
 LABELS_OF_LOG = "k:log"
 _TSOUMAKAS = "Tsoumakas and Katakis 2007, Int. J. Data Warehousing and Mining 3"

@@ -16,23 +16,15 @@ from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import CLASS, MODEL, OfRow, SlicedLog
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
+from polars_mcc._intervals import interval_options
 from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import (
-    Bootstrap,
-    IntervalOptions,
-    Resampling,
-    limit_columns,
-    ranges_of,
-    with_limit_columns,
-    within_range,
-)
+from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions, Resampling
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import measure, with_labels_for
-from polars_mcc._metrics.means_over_classes import means_over_classes
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetrics
-from polars_mcc._metrics.scores_of_pairs import measure_pairs
+from polars_mcc._metrics.scores_of_pairs import means_over_classes, measure_pairs
 
 
 def by(
@@ -354,7 +346,7 @@ def of_metrics(
         more_columns = more_columns.drop("n", "n_clusters", *sliced.unscored, strict=False)  # noqa: PLW2901
         slices = sliced.beside(slices, more_columns)
     shown = [metric.name for metric in asked]
-    shown = shown if ci is None else with_limit_columns(shown)
+    shown = shown if ci is None else interval_options.with_limit_columns(shown)
     sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]
     return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, *sliced.unscored))
 
@@ -362,7 +354,7 @@ def of_metrics(
 def _names_taken(asked: Sequence[Metric], ci: float | None) -> list[str]:
     """The names that no key may have: columns of an answer besides the keys and the model."""
     names = [metric.name for metric in asked]
-    limits = [] if ci is None else ["n_clusters", *limit_columns(names)]
+    limits = [] if ci is None else ["n_clusters", *interval_options.limit_columns(names)]
     return ["n", *names, "n_null", *limits]
 
 
@@ -382,7 +374,9 @@ def _scored(
         def infer(counted: pl.DataFrame) -> pl.DataFrame:
             from polars_mcc._intervals.scores_with_intervals import estimate  # noqa: PLC0415 - NumPy, for it alone
 
-            return within_range(estimate(sliced, counted, options).scores, ranges_of(asked))
+            return interval_options.within_range(
+                estimate(sliced, counted, options).scores, interval_options.ranges_of(asked)
+            )
 
         return inferred(log, sliced, pairs(sliced), infer, metrics=asked)
     if sliced.nulls != "reweight" and not any(metric.needs_pairs for metric in asked):

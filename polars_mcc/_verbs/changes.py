@@ -9,14 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import (
-    Alternative,
-    Correction,
-    Reference,
-    check_at_least,
-    check_choice,
-)
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.allowed_values import Alternative, Correction, Reference
 from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
 from polars_mcc._base.warnings_to_users import warn_of
@@ -173,10 +167,10 @@ def changes(
         polars-mcc changes logs/ --by country --time ts --false-alarms 1y
     """
     options_of_differences.check(ci, defaults.METHOD, correction)
-    check_choice("alternative", alternative, Alternative)
-    check_choice("to", to, Reference)
-    check_at_least("min_n", min_n, 1)
-    check_at_least("max_changes", max_changes, 1)
+    allowed_values.check_choice("alternative", alternative, Alternative)
+    allowed_values.check_choice("to", to, Reference)
+    allowed_values.check_at_least("min_n", min_n, 1)
+    allowed_values.check_at_least("max_changes", max_changes, 1)
     check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
     _check_log(log)
     if known is not None and not isinstance(known, Frame):
@@ -355,10 +349,7 @@ def _unseen(
 
 
 def _seen(
-    log: Described[Any],
-    slices: SlicedLog,
-    known: pl.DataFrame | pl.LazyFrame,
-    dtype: pl.DataType,
+    log: Described[Any], slices: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: pl.DataType
 ) -> pl.DataFrame:
     """The newest known change of each slice: its keys as text, and its time."""
     rows, names = known.lazy().collect(), [*slices.names.values()]

@@ -8,14 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import (
-    Correction,
-    check_at_least,
-    check_choice,
-    check_level,
-    needs_level,
-)
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.allowed_values import Correction
 from polars_mcc._base.message_parts import Words, cast, column, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
@@ -200,7 +194,7 @@ def check(
             ", the counts of a baseline",
         )
         raise ValueError(msg)
-    check_at_least("min_n", min_n, 1)
+    allowed_values.check_at_least("min_n", min_n, 1)
     _check_options(ci, correction, rules)
     common_dtype([*log.roles.gold.dtypes.items()])  # Lists are refused.
     if log.roles.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
@@ -256,10 +250,7 @@ def _waiting_in_words(judged: pl.DataFrame) -> str:
 
 
 def _scored(
-    log: Described[Any],
-    keys: tuple[IntoKey, ...],
-    rules: Sequence[Rule],
-    ci: float | None,
+    log: Described[Any], keys: tuple[IntoKey, ...], rules: Sequence[Rule], ci: float | None
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{rule.metric.name: rule.metric for rule in rules}.values()]
@@ -273,12 +264,12 @@ def _scored(
 def _check_options(ci: float | None, correction: Correction | None, rules: Sequence[Rule]) -> None:
     """Raise a ValueError for an unknown correction, or a level that some metric has no use for."""
     if correction is not None:
-        check_choice("correction", correction, Correction, "None")
+        allowed_values.check_choice("correction", correction, Correction, "None")
     if ci is not None:
-        check_level(ci)
+        allowed_values.check_level(ci)
         registry.check_sure((rule.metric for rule in rules), "check it in a call without ci")
     elif correction not in {None, defaults.CHECK_CORRECTION}:
-        needs_level("correction", correction)
+        allowed_values.needs_level("correction", correction)
 
 
 def _added(ci: float | None) -> list[str]:
@@ -328,11 +319,7 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
 
 
 def _compared(
-    log: Described[Any],
-    keys: tuple[IntoKey, ...],
-    baseline: object,
-    least: Rule,
-    ci: float | None,
+    log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, least: Rule, ci: float | None
 ) -> pl.LazyFrame:
     """Compare the log with the counts of the baseline, slice by slice, like two periods.
 

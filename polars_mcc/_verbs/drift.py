@@ -125,8 +125,7 @@ def _period() -> pl.Expr:
     """The period of a pair, or an error if the pair is in both periods."""
     before, after = pl.col("before"), pl.col("after")
     both = Failure(
-        before & after,
-        ["a row is both before and after: make the conditions exclude each other"],
+        before & after, ["a row is both before and after: make the conditions exclude each other"]
     )
     period = pl.when(before).then(pl.lit("before")).otherwise(pl.lit("after"))
     return unless(period, both).cast(PERIODS)

@@ -1,21 +1,86 @@
-"""Averages of specificity, NPV, FPR, FNR and Jaccard's index over the classes of a slice."""
+"""Averages over classes: of precision, recall, F1, specificity, NPV, FPR, FNR, Jaccard."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._metrics.metric_type import (
-    ALTMAN,
-    FAWCETT,
-    JACCARD,
-    Metric,
-    Range,
-    Terms,
-    has_two_gold,
-)
-from polars_mcc._metrics.precision_recall_f_beta import averages
+from polars_mcc._metrics import metric_type
+from polars_mcc._metrics.metric_type import Metric, Needed, Range, Sum, Terms, Value
+
+ACCURACY = "with one label a row, the accuracy"
+
+
+def averages(
+    name: str,
+    formula: str,
+    micro: tuple[Value, str],
+    *,
+    source: str = metric_type.RIJSBERGEN,
+    needed: tuple[Needed, Needed, Needed] = ("all gold", "any", "any"),
+    of_rows: Collection[str] = ("micro",),
+    in_sklearn: bool = True,
+    in_pycm: str = "",
+) -> list[Metric]:
+    """The averages of a score of classes: macro, micro and weighted.
+
+    `needed` are the classes that each needs. Those `of_rows` are means over all rows.
+    """
+    value, total = micro
+    undefined = f"each class where {formula} is 0/0"
+    its_mean = f"the mean of {formula}"
+    macro, weighted = metric_type.sums_of_mean(name), metric_type.sums_of_mean(name, "support")
+    kinds: list[tuple[str, Value, str, str, Mapping[str, Sum]]] = [
+        ("macro", metric_type.mean, f"{its_mean} over classes that occur", undefined, macro),
+        ("micro", value, total, "", {}),
+        ("weighted", metric_type.mean, f"{its_mean}, weighted by t", undefined, weighted),
+    ]
+    return [
+        Metric(
+            f"{name}_{kind}",
+            value,
+            words,
+            source,
+            metric_type.RATIO,
+            undefined,
+            (
+                *([f"scikit-learn: {name}_score(average='{kind}')"] if in_sklearn else []),
+                *([f"PyCM: {in_pycm}_{kind.title()}"] if in_pycm and kind != "weighted" else []),
+            ),
+            classes=sums,
+            classes_needed=classes_needed,
+            multilabel=True,
+            is_of_rows=kind in of_rows,
+        )
+        for (kind, value, words, undefined, sums), classes_needed in zip(kinds, needed, strict=True)
+    ]
+
+
+PRECISION_RECALL_F_BETA = [
+    # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
+    *averages(
+        "precision",
+        "c/p",
+        (lambda terms: terms.ratio(terms.c, terms.p), f"Σc / Σp; {ACCURACY}"),
+        needed=("all", "any", "all"),
+        in_pycm="PPV",
+    ),
+    *averages(
+        "recall",
+        "c/t",
+        (lambda terms: terms.ratio(terms.c, terms.t), f"Σc / Σt; {ACCURACY}"),
+        of_rows=("micro", "weighted"),
+        in_pycm="TPR",
+    ),
+    *averages(
+        "f1",
+        "2c / (t + p)",
+        (lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p), f"2Σc / (Σt + Σp); {ACCURACY}"),
+        in_pycm="F1",
+    ),
+]
 
 
 def _float(number: pl.Expr) -> pl.Expr:
@@ -24,7 +89,7 @@ def _float(number: pl.Expr) -> pl.Expr:
 
 def _has_rest(terms: Terms) -> pl.Expr:
     """Whether a class and its rest are gold. Unlike MCC and its kin, a rate of 0 is no 0/0."""
-    return has_two_gold(terms)
+    return metric_type.has_two_gold(terms)
 
 
 def _of_rest(metrics: list[Metric], micro_range: Range) -> list[Metric]:
@@ -60,7 +125,7 @@ SPECIFICITY_NPV_JACCARD = [
                 lambda terms: terms.ratio(terms.tn, terms.rest),
                 f"Σ(s - t - p + c) / Σ(s - t); {_OF_MISSES.format('1 - ')}",
             ),
-            source=ALTMAN,
+            source=metric_type.ALTMAN,
             needed=("all gold", "all gold", "two gold"),
             in_sklearn=False,
             in_pycm="TNR",
@@ -76,7 +141,7 @@ SPECIFICITY_NPV_JACCARD = [
                 lambda terms: terms.ratio(terms.tn, terms.tn + (terms.t - terms.c)),
                 f"Σ(s - t - p + c) / Σ(s - p); {_OF_MISSES.format('1 - ')}",
             ),
-            source=ALTMAN,
+            source=metric_type.ALTMAN,
             needed=("all", "all gold", "all"),
             in_sklearn=False,
             in_pycm="NPV",
@@ -93,7 +158,7 @@ SPECIFICITY_NPV_JACCARD = [
                     lambda terms: terms.ratio(terms.p - terms.c, terms.rest),
                     f"Σ(p - c) / Σ(s - t); {_OF_MISSES.format('')}",
                 ),
-                source=FAWCETT,
+                source=metric_type.FAWCETT,
                 needed=("all gold", "all gold", "two gold"),
                 in_sklearn=False,
                 in_pycm="FPR",
@@ -123,7 +188,7 @@ SPECIFICITY_NPV_JACCARD = [
             lambda terms: terms.ratio(terms.c, terms.t + terms.p - terms.c),
             "Σc / Σ(t + p - c); with one label a row, c / (2s - c)",
         ),
-        source=JACCARD,
+        source=metric_type.JACCARD,
         of_rows=(),
     ),
 ]
