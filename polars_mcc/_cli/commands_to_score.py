@@ -9,8 +9,7 @@ from polars_mcc._cli import shared_options
 from polars_mcc._cli.answers_and_exit_codes import errors_as_lines, run_verb
 from polars_mcc._cli.app import app, command
 from polars_mcc._cli.terminal import show, terminal_table
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._frame.labels import known_labels
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, typed_label
 from polars_mcc._inputs.read_files import find_logs

@@ -35,7 +35,7 @@ from polars_mcc._report.report_data import ReportSettings
 from polars_mcc._report.write_report import write_report
 from polars_mcc._store.count_and_commit import STATUSES, keep
 from polars_mcc._verbs.check import CheckError
-from polars_mcc._verbs.counts import counts as counts_of
+from polars_mcc._verbs.counts_and_engine_counts import counts as counts_of
 from polars_mcc._worst.failures_in_words import LONGEST_LIST, summed_up
 from polars_mcc.prediction_log import PredictionLog
 

@@ -11,14 +11,13 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
 from polars_mcc._base.message_parts import Words, option, said
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, unscored_columns
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, check_plain, keys_of
-from polars_mcc._keys.trailing import step_of
+from polars_mcc._keys.each_rollup_cube_sets_trailing import step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import with_labels_for
 from polars_mcc._metrics.metric_type import Metric

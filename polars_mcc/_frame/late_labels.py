@@ -101,7 +101,7 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
         )
     found = _Found.of(source, outcomes, given)
     if not isinstance(source, Frame):
-        from polars_mcc._frame.late_labels_of_engines import joined_by_engine  # noqa: PLC0415 - narwhals
+        from polars_mcc._frame.engines import joined_by_engine  # noqa: PLC0415 - narwhals
 
         joined = joined_by_engine(source, outcomes, found.of_labels, found.gold, found.latest)
         return joined, found.gold.name

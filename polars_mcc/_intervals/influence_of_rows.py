@@ -33,8 +33,8 @@ from polars_mcc._intervals.smoothed_tables import (
     pseudo_rows,
 )
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
+from polars_mcc._metrics.mcc_and_one_vs_rest import TwoByTwo
 from polars_mcc._metrics.metric_type import Metric, OverClasses, Terms
-from polars_mcc._metrics.one_vs_rest import TwoByTwo
 from polars_mcc._metrics.slice_sums import Flags, Floats, Segments, added_up
 
 _NONE = np.zeros(0)

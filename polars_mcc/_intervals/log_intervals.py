@@ -15,8 +15,8 @@ from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
 from polars_mcc._intervals.influence_of_rows import differentiated
 from polars_mcc._intervals.interval_methods import Interval, critical
 from polars_mcc._metrics.derivatives import ArrayColumns, Column
+from polars_mcc._metrics.mcc_and_one_vs_rest import TwoByTwo
 from polars_mcc._metrics.metric_type import Metric, OverPairs
-from polars_mcc._metrics.one_vs_rest import TwoByTwo
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
 
 

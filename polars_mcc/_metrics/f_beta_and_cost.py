@@ -13,6 +13,7 @@ import polars as pl
 from polars_mcc._base.allowed_values import check_choice, check_number
 from polars_mcc._metrics import label_pairs
 from polars_mcc._metrics.label_pairs import IntoByPair
+from polars_mcc._metrics.mcc_and_one_vs_rest import Col
 from polars_mcc._metrics.metric_type import (
     RATIO,
     RIJSBERGEN,
@@ -24,7 +25,6 @@ from polars_mcc._metrics.metric_type import (
     has_rows,
     mean,
 )
-from polars_mcc._metrics.one_vs_rest import Col
 
 Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
 """Of the positive class; or a mean over classes, alike or by gold rows; or of the sums of all."""

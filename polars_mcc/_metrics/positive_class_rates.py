@@ -11,7 +11,7 @@ from typing import Literal
 import polars as pl
 
 from polars_mcc._metrics import metric_type
-from polars_mcc._metrics.mcc import divide, except_where
+from polars_mcc._metrics.mcc_and_one_vs_rest import divide, except_where
 from polars_mcc._metrics.metric_type import Metric, Range, Terms, Value
 
 _ODDS = Range(0, math.inf, "[0, ∞]")

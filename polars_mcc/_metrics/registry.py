@@ -15,9 +15,9 @@ from polars_mcc._counts.labels_seen import SEEN
 from polars_mcc._frame.missing_and_likely_columns import did_you_mean, nearest
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
+from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Range
-from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
 from polars_mcc._metrics.precision_specificity_jaccard import (
     PRECISION_RECALL_F_BETA,
@@ -226,7 +226,9 @@ def _found(metric: IntoMetric) -> Metric:
     if found is None:
         near = f" The nearest are {quoted(nearest(metric, _REGISTRY)[:5])};"
         if "(" in metric:
-            near = f" Write calls, as in {'; '.join(example for _, example in typed.CALLS.values())};"
+            near = (
+                f" Write calls, as in {'; '.join(example for _, example in typed.CALLS.values())};"
+            )
         hint = typed.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
         every = Words("metrics()", "polars-mcc metrics")
         raise ValueError(said(f"no metric '{metric}'{hint} ", every, " lists all."))

@@ -18,17 +18,15 @@ import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.message_parts import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import GOLD, HAS_NONE, TIMES, N, joint
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import KEY, PRED, SET, SlicedLog
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys import any_key
 from polars_mcc._keys.any_key import IntoKey, Key, Keys
 from polars_mcc._keys.bins import Bins, cut_if_many
-from polars_mcc._keys.each_rollup_cube_sets import KeySets, each
-from polars_mcc._keys.trailing import Trailing
+from polars_mcc._keys.each_rollup_cube_sets_trailing import KeySets, Trailing, each
 
 Verb: TypeAlias = Callable[..., Any]
 Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame]

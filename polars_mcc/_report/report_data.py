@@ -15,10 +15,9 @@ from polars_mcc._base.allowed_values import ReportFormat, check_choice, check_le
 from polars_mcc._base.values_as_text_or_markdown import label_text, rows_in_words
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.labels_seen import Seen, labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
@@ -49,7 +48,7 @@ from polars_mcc._report.keys_counted_once import (
 from polars_mcc._report.since_when import Since, since_when
 from polars_mcc._verbs.by import by
 from polars_mcc._verbs.calibration import calibration
-from polars_mcc._verbs.compare import compare
+from polars_mcc._verbs.compare_and_drift import compare
 from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.gaps import gaps
 from polars_mcc._verbs.worst import worst

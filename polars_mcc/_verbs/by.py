@@ -10,21 +10,23 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, Role, check_choice, check_interval
 from polars_mcc._counts.class_counts import classes_of
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import CLASS, MODEL, OfRow, SlicedLog
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals import interval_options
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions, Resampling
+from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions, Resampling, inferred
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics import registry
-from polars_mcc._metrics.exact_scores import measure, with_labels_for
+from polars_mcc._metrics.exact_scores import (
+    means_over_classes,
+    measure,
+    measure_pairs,
+    with_labels_for,
+)
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetrics
-from polars_mcc._metrics.scores_of_pairs import means_over_classes, measure_pairs
 
 
 def by(
@@ -372,7 +374,7 @@ def _scored(
         options = IntervalOptions(ci, method, asked, positive)
 
         def infer(counted: pl.DataFrame) -> pl.DataFrame:
-            from polars_mcc._intervals.scores_with_intervals import estimate  # noqa: PLC0415 - NumPy, for it alone
+            from polars_mcc._intervals.scores_of_arrays import estimate  # noqa: PLC0415 - NumPy, for it alone
 
             return interval_options.within_range(
                 estimate(sliced, counted, options).scores, interval_options.ranges_of(asked)

@@ -8,12 +8,11 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import check_at_least, check_level
 from polars_mcc._counts.class_counts import classes_of_pairs
 from polars_mcc._counts.count_rows import without_clusters
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
+from polars_mcc._intervals.interval_options import inferred
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics.exact_scores import measure
 
@@ -105,7 +104,7 @@ def calibration(
     sliced = cut(sides_of(log, "score"), keys, taken=columns, clusters=True)
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._intervals.calibration_intervals import rates_of_bins  # noqa: PLC0415 - NumPy
+        from polars_mcc._intervals.class_and_calibration_intervals import rates_of_bins  # noqa: PLC0415 - NumPy
 
         scored = without_clusters(sliced, cells.lazy())
         slices = measure(sliced, classes_of_pairs(sliced, scored), [], positive=pl.col("label"))

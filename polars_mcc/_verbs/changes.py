@@ -23,10 +23,9 @@ from polars_mcc._frame.frames import Frame, FrameT
 from polars_mcc._frame.labels import is_text
 from polars_mcc._frame.late_labels import as_length, earlier, newest_or_now, now_of
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.interval_options import IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, check_plain, name_of
-from polars_mcc._keys.trailing import check_days, step_of
+from polars_mcc._keys.each_rollup_cube_sets_trailing import check_days, step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 

@@ -16,9 +16,8 @@ from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.baseline_counts import in_sets, kind_of, with_baseline
 from polars_mcc._comparisons.gate_verdicts import ADJUSTED, FAILED, VERDICT, Judging, table
 from polars_mcc._comparisons.required_scores import Bounds, Rule, required, with_own
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import with_wide_labels
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SET
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
@@ -31,8 +30,7 @@ from polars_mcc._frame.frames import OtherFrame
 from polars_mcc._frame.labels import common_dtype
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, limit_columns
+from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, inferred, limit_columns
 from polars_mcc._keys.any_key import IntoKey, check_plain
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
@@ -377,7 +375,7 @@ def _compared(
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.one_sided_p_values import of_baseline  # noqa: PLC0415 - likewise
-        from polars_mcc._comparisons.two_periods import changes  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons.two_models_or_periods import changes  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
 
         slices = changes(sliced, apart, cells, asked)

@@ -20,8 +20,7 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.labels import from_text
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import TO, IntervalOptions
+from polars_mcc._intervals.interval_options import TO, IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric

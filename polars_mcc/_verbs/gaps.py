@@ -18,8 +18,7 @@ from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.interval_options import IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, name_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric

@@ -11,17 +11,16 @@ from polars_mcc._base.allowed_values import Correction, Rank, Reference
 from polars_mcc._base.message_parts import Words, quoted
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.labels_seen import Seen
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, named_in_vain, warner
 from polars_mcc._frame.columns import resolved
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import check_portable
+from polars_mcc._intervals.interval_options import check_portable
 from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
-from polars_mcc._keys.each_rollup_cube_sets import KeySets
+from polars_mcc._keys.each_rollup_cube_sets_trailing import KeySets
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric

@@ -1,20 +1,126 @@
-"""`best_threshold`: the best threshold of each slice, and the best for all rows."""
+"""`curve`: the counts and metrics at every threshold of a model score."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from polars_mcc._base import defaults
 from polars_mcc._base.cuts_of_numbers import Number
 from polars_mcc._base.message_parts import option, said
 from polars_mcc._comparisons.required_scores import required
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._frame.frames import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._keys.any_key import IntoKey
+from polars_mcc._keys.any_key import IntoKey, check_plain
 from polars_mcc._metrics import registry
-from polars_mcc._metrics.registry import IntoMetric
-from polars_mcc._metrics.thresholds import best_columns, check_of_counts
-from polars_mcc._verbs.curve import thresholds_of
+from polars_mcc._metrics.registry import IntoMetric, IntoMetrics
+from polars_mcc._metrics.thresholds import (
+    COUNTS,
+    ScoreThresholds,
+    best_columns,
+    check_of_counts,
+    curve_columns,
+)
+
+
+def curve(
+    log: Described[FrameT],
+    *keys: IntoKey,
+    metrics: IntoMetrics = defaults.CURVE_METRICS,
+    thresholds: int | Sequence[Number] | None = None,
+) -> FrameT:
+    """Compute MCC, F1 and other metrics at every threshold of a model score, per slice.
+
+    The log must have `score`, and also `positive` if gold is not Boolean. A row is predicted
+    positive if its score is at least the threshold. One scan counts the rows by slice, gold and
+    score. The counts at each threshold are cumulative sums of these counts, and the metrics are as
+    exact as in `by`.
+
+    Args:
+        *keys: The keys to group by, as in `by`, but no windows.
+        metrics: The metrics at each threshold: names of `metrics()` that need only the counts of
+            two classes, not each class or pair.
+        thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
+            of all rows, the same for all slices, and one above all scores. Several numbers: these;
+            memory then does not grow with the number of distinct scores. A float column rounds them
+            as its own values; integers and decimals are compared exactly. None: every distinct
+            score of the slice, and one above all scores.
+
+    Returns:
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys and the threshold, with
+        the keys, `model` if there are several scores, and
+
+        - `threshold`: dtype of the score, but Int64 for narrower integers, and decimals have 38
+          digits. If thresholds are listed: Float64, or integers or decimals if Float64 would round
+          one. The last threshold is above all scores, unless thresholds are listed, and no row is
+          predicted positive: infinity for floats, else one unit more than the largest score of
+          all rows. A score that is infinite, or the largest of 64 bits or more, reaches it;
+        - `n`, `tp`, `fp`, `fn`, `tn` (Int64; Float64 for float weights): the rows scored, then the
+          true positives, false positives, false negatives and true negatives;
+        - `mcc` (Matthews 1975), `f1` = 2·tp / (2·tp + fp + fn), or else the `metrics` (Float64).
+          The MCC-F1 curve of Cao, Chicco and Hoffman has f1 as x and (mcc + 1) / 2 as y. If all
+          rows, or no rows, are predicted positive, `zero_division` of the log replaces 0/0;
+        - `n_null`: the rows not scored: the label, score or weight is null, or the score is NaN.
+
+        A slice without scored rows has one row, with a null threshold.
+
+    Raises:
+        ValueError: The log has no score; gold is not Boolean and there is no `positive`;
+            thresholds are not in rising order; the log has `nulls="label"`; a key is a window; a
+            metric needs more than the counts of two classes.
+
+    The errors of `by` are raised too.
+
+    References:
+        C. Cao, D. Chicco and M. M. Hoffman, The MCC-F1 curve, arXiv 2006.11278 (2020).
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": [True, True, False], "score": [0.9, 0.6, 0.7]})
+        >>> log.mcc(score="score").curve().select("threshold", "tp", "fp", "mcc")
+        shape: (4, 4)
+        ┌───────────┬─────┬─────┬──────┐
+        │ threshold ┆ tp  ┆ fp  ┆ mcc  │
+        │ ---       ┆ --- ┆ --- ┆ ---  │
+        │ f64       ┆ i64 ┆ i64 ┆ f64  │
+        ╞═══════════╪═════╪═════╪══════╡
+        │ 0.6       ┆ 2   ┆ 1   ┆ 0.0  │
+        │ 0.7       ┆ 1   ┆ 1   ┆ -0.5 │
+        │ 0.9       ┆ 1   ┆ 0   ┆ 0.5  │
+        │ inf       ┆ 0   ┆ 0   ┆ 0.0  │
+        └───────────┴─────┴─────┴──────┘
+
+    Command line:
+        polars-mcc curve logs/ --score probability --by country --thresholds 100
+    """
+    asked = [
+        metric
+        for metric in registry.find_metrics(metrics, log.roles.label_dtype)
+        if metric.name not in COUNTS
+    ]
+    check_of_counts(asked)
+    cuts = thresholds_of(log, "curve", keys, curve_columns(asked), thresholds)
+    return log.in_kind(cuts.log.answer(cuts.curve(asked), "threshold"))
+
+
+def thresholds_of(
+    log: Described[Any],
+    verb: str,
+    keys: Sequence[IntoKey],
+    taken: Sequence[str],
+    thresholds: int | Sequence[Number] | None,
+) -> ScoreThresholds:
+    """The log with its thresholds, after the checks that `curve` and `best_threshold` share."""
+    check_plain(
+        keys,
+        verb,
+        "thresholds are of all rows, but windows overlap; slice by dt.truncate(...)",
+        sets=True,
+    )
+    log.roles.check_without(verb, "a score has two classes", "nulls")
+    return ScoreThresholds.of(cut(sides_of(log, "score"), keys, taken=taken), thresholds)
 
 
 def best_threshold(
