@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import in_own_words
-from polars_mcc._base.message_parts import Words, as_code, said
+from polars_mcc._base.message_parts import Words, as_code, refused
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.labels_seen import Seen, seen
@@ -115,12 +115,11 @@ def _answered(
         return ask()
     if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
-        msg = said(
+        raise refused(
             "where to cut a key follows from the rows, which a plan for another engine has not "
             "read: give the cuts, as in ",
             cuts,
         )
-        raise ValueError(msg)
     schema = ask(unread=True).collect_schema()
     return deferred(lambda: ask().collect().cast(dict(schema)), schema)
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, unscored_columns
 from polars_mcc._frame.columns import IntoColumn
@@ -106,8 +106,7 @@ def keys_and_within(
     )
     if not names:
         call = Words(f"{verb}('country')", "--by country")
-        missing = said(f"{verb} compares slices: name the keys to slice by, as in ", call)
-        raise ValueError(missing)
+        raise refused(f"{verb} compares slices: name the keys to slice by, as in ", call)
     for name in {*names} & {*of_whole}:
         raise ValueError(f"'{name}' is a key and also in within: remove it from one of them")
     return inside, names, of_whole
@@ -133,11 +132,10 @@ def level_without(
         msg = "ci and false_alarms both say how sure an alarm must be: leave one of them out"
         raise ValueError(msg)
     if correction not in {"holm", "bonferroni"}:
-        msg = said(
+        raise refused(
             option("correction", correction),
             " does not limit false alarms to one in a time: use 'holm' or 'bonferroni'",
         )
-        raise ValueError(msg)
     start = pl.lit(datetime(2001, 1, 1))  # noqa: DTZ001 - any year of 365 days
     lengths = []
     for name, length in (("every", every), ("false_alarms", false_alarms)):
@@ -146,5 +144,5 @@ def level_without(
     step, time = lengths
     if step >= time:
         given = option("false_alarms", false_alarms)
-        raise ValueError(said(given, f" must be longer than a period of {every}"))
+        raise refused(given, f" must be longer than a period of {every}")
     return 1 - float(step / time)

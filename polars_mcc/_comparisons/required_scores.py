@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_number
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._counts.sliced_log import joined
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._intervals.interval_options import PERIODS, ranges_of
@@ -127,8 +127,9 @@ def required(
         _check_range(rule)
         if bound == "min" and rule.metric.less_is_better:
             instead = option("max", rule.given) if frame is None else Words("max=...")
-            msg = said(f"for '{rule.metric.name}' less is better: pass a maximum, as in ", instead)
-            raise ValueError(msg)
+            raise refused(
+                f"for '{rule.metric.name}' less is better: pass a maximum, as in ", instead
+            )
     return [*{rule.mark: rule for rule in rules if rule.given is not None}.values()]  # each once
 
 
@@ -145,11 +146,9 @@ def _check_range(rule: Rule) -> None:
         if number is None:
             continue
         if not -math.inf < number < math.inf:
-            msg = said(option(bound, number), f" is no threshold for {name}: it must be finite")
-            raise ValueError(msg)
+            raise refused(option(bound, number), f" is no threshold for {name}: it must be finite")
         if (low is not None and number < low) or (high is not None and number > high):
-            msg = said(option(bound, number), f" is outside the range of {name}, {limits}")
-            raise ValueError(msg)
+            raise refused(option(bound, number), f" is outside the range of {name}, {limits}")
 
 
 def with_own(slices: pl.LazyFrame, rules: Sequence[Rule], keys: Sequence[str]) -> pl.LazyFrame:

@@ -11,7 +11,7 @@ import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._base.errors_on_collect import Failure, unless
-from polars_mcc._base.message_parts import Words, option, renamed, said
+from polars_mcc._base.message_parts import Words, option, refused, renamed, said
 from polars_mcc._counts import sliced_log
 from polars_mcc._counts.exact_sums import numbers
 from polars_mcc._counts.sliced_log import CLASS, EPSILON, GOLD_CLASS, PRED, OfRow, SlicedLog
@@ -204,12 +204,11 @@ def _is_positive(roles: Roles) -> pl.Expr:
     if roles.positive is not None:
         return label == roles.positive
     if roles.label_dtype != pl.Boolean:
-        msg = said(
+        raise refused(
             f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in ",
             option("positive", 1 if gold.dtype.is_numeric() else "fraud"),
             ", or make gold Boolean",
         )
-        raise ValueError(msg)
     return label
 
 

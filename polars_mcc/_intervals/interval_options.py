@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, check_at_least
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._counts.labels_seen import Seen
 from polars_mcc._counts.sliced_log import SlicedLog
@@ -152,7 +152,7 @@ def inferred(
 def check_portable(log: SlicedLog) -> None:
     """Raise a ValueError if the plan of a log is for another engine, which has no arrays."""
     if log.is_portable:
-        msg = said(
+        raise refused(
             "an interval or a test is not computed by another engine, but where the counts arrive: "
             "with ",
             option("portable", value=True),
@@ -161,4 +161,3 @@ def check_portable(log: SlicedLog) -> None:
             ", and ask the counts for it, with ",
             option("weight", "n"),
         )
-        raise ValueError(msg)

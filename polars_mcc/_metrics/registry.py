@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import Role
-from polars_mcc._base.message_parts import Words, option, quoted, said
+from polars_mcc._base.message_parts import Words, option, quoted, refused, said
 from polars_mcc._counts.labels_seen import SEEN
 from polars_mcc._frame.missing_and_likely_columns import did_you_mean, nearest
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
@@ -231,7 +231,7 @@ def _found(metric: IntoMetric) -> Metric:
             )
         hint = typed.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
         every = Words("metrics()", "polars-mcc metrics")
-        raise ValueError(said(f"no metric '{metric}'{hint} ", every, " lists all."))
+        raise refused(f"no metric '{metric}'{hint} ", every, " lists all.")
     return found
 
 
@@ -289,13 +289,12 @@ def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
     check_sure(metrics)
     for metric in metrics:
         if metric.is_log and not ratio:
-            msg = said(
+            raise refused(
                 f"metric '{metric.name}' has no largest value, so its differences have no test: "
                 "compare ratios, as in contrast with ",
                 option("ratio", value=True),
                 ", or test 'tpr' and 'fpr' apart",
             )
-            raise ValueError(msg)
 
 
 def check_multilabel(metrics: Iterable[Metric]) -> None:

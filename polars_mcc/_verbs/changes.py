@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.allowed_values import Alternative, Correction, Reference
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.message_parts import Words, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
@@ -177,7 +177,7 @@ def changes(
     if false_alarms is not None and to == "rest":
         both = option("false_alarms", false_alarms), " does not support ", option("to", to)
         why = ": a change of the mix of labels is no false alarm; leave one of them out"
-        raise ValueError(said(*both, why))
+        raise refused(*both, why)
     given = None if ci == defaults.LEVEL else ci
     level = options_of_differences.level_without(false_alarms, given, correction, every or "1d")
     ci = ci if level is None else level
@@ -237,8 +237,7 @@ def _check_log(log: Described[Any]) -> None:
     roles = log.roles
     if roles.time is None:
         needed = option("time", "timestamp")
-        msg = said("changes needs the time of a prediction: a column of the log, as in ", needed)
-        raise ValueError(msg)
+        raise refused("changes needs the time of a prediction: a column of the log, as in ", needed)
     if roles.waiting and log.min_age is None:
         way_out = said(
             "say how old a row must be to be looked at, as in ", option("min_age", "30d")
@@ -246,7 +245,7 @@ def _check_log(log: Described[Any]) -> None:
         if not isinstance(roles.source, Frame):
             way_out = said("join them with the engine, filter the old rows, and leave outcomes out")
         why = "labels come later here, and the last days only have those that came quickly: "
-        raise ValueError(said(why, way_out))
+        raise refused(why, way_out)
     reason = "it assumes independent rows of equal weight"
     roles.check_without("changes", reason, "cluster", "sample_weight", "reweight")
 
@@ -265,12 +264,11 @@ def _period(log: Described[Any], every: str | None) -> tuple[IntoColumn, str, st
         period = time.expr if uncut is None else time.expr.dt.truncate(uncut)
         return period.alias(SINCE), SINCE, None
     if uncut is not None and log.roles.is_lazy:
-        msg = said(
+        raise refused(
             f"another engine does not cut time '{time.name}' into periods: add a column of days "
             "with the engine, and pass ",
             option("every", value=None),
         )
-        raise ValueError(msg)
     return time.given[0], time.name, uncut
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.allowed_values import Correction
-from polars_mcc._base.message_parts import Words, cast, column, option, said
+from polars_mcc._base.message_parts import Words, cast, column, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.baseline_counts import in_sets, kind_of, with_baseline
@@ -184,14 +184,13 @@ def check(
         return _passed(*judged_gaps(log, keys, widest, min_n, ci))
     rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
     if bool(rules) == (no_worse_than is not None):
-        msg = said(
+        raise refused(
             "check needs either min or max, such as ",
             option("min", 0.6),
             ", or ",
             Words("no_worse_than=", "--no-worse-than"),
             ", the counts of a baseline",
         )
-        raise ValueError(msg)
     allowed_values.check_at_least("min_n", min_n, 1)
     _check_options(ci, correction, rules)
     common_dtype([*log.roles.gold.dtypes.items()])  # Lists are refused.
@@ -355,13 +354,12 @@ def _compared(
     for extra, what in ((SET, "sets of keys"), ("model", "models")):
         if extra in counts.roles.schema and extra not in (*sliced.keys, *model):
             call = f"counts({', '.join(map(repr, sliced.keys))})"
-            msg = said(
+            raise refused(
                 f"no_worse_than has counts of several {what}, so it counts each row several times: "
                 "use ",
                 Words(call, f"counts {option('keys', sliced.keys).in_shell}".rstrip()),
                 ", or filter to one",
             )
-            raise ValueError(msg)
     apart, cells = with_baseline(in_sets(before, sliced, model), sliced)
     if metric.labels_needed == "values":
         apart = with_wide_labels(apart)

@@ -9,7 +9,7 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, Method
 from polars_mcc._base.errors_on_collect import Failure, unless
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.pair_counts import pairs
@@ -153,13 +153,12 @@ def _baseline_of(
         return baseline  # `sides_of` raises the error for a log without predictions.
     [first, *other_models] = models.names
     if not other_models and (baseline is None or model_named(baseline, models) is not None):
-        msg = said(
+        raise refused(
             "there is no second model to compare: pass several, as in ",
             option(role, ["old", "new"], of="frame.mcc"),
             ", or name another column, as in ",
             option("baseline", "old"),
         )
-        raise ValueError(msg)
     return first if baseline is None else baseline
 
 

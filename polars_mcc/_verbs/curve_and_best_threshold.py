@@ -7,7 +7,7 @@ from typing import Any
 
 from polars_mcc._base import defaults
 from polars_mcc._base.cuts_of_numbers import Number
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons.required_scores import required
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._frame.frames import FrameT
@@ -192,8 +192,7 @@ def best_threshold(
     chosen = registry.find_metric(metric, labels)
     for name, bound in (("min", min), ("max", max)):
         if not (bound is None or isinstance(bound, Mapping)):
-            msg = said(name, " says which metric to keep, as in ", option(name, {"ppv": 0.9}))
-            raise ValueError(msg)
+            raise refused(name, " says which metric to keep, as in ", option(name, {"ppv": 0.9}))
     rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
     for rule in rules:
         if rule.metric.name == chosen.name and rule.metric.formula != chosen.formula:
