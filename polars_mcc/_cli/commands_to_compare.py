@@ -9,8 +9,7 @@ import polars as pl
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.visible_text import say
 from polars_mcc._cli import shared_options
-from polars_mcc._cli.answers_and_exit_codes import run_verb
-from polars_mcc._cli.app import command
+from polars_mcc._cli.app_and_answers import command, run_verb
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.log_from_files import or_none
 from polars_mcc._verbs.changes import CHANGED, VERDICT

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from polars_mcc._base import allowed_values, defaults
-from polars_mcc._cli import shared_options
-from polars_mcc._cli.answers_and_exit_codes import errors_as_lines, run_verb
-from polars_mcc._cli.app import app, command
-from polars_mcc._cli.terminal import show, terminal_table
+from polars_mcc._cli import outputs, shared_options
+from polars_mcc._cli.app_and_answers import app, command, errors_as_lines, run_verb
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._frame.labels import known_labels
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, typed_label
@@ -191,4 +189,6 @@ def metrics() -> None:
     Metrics with "positive" in the column "from" score one class against the rest (see --positive).
     """
     with errors_as_lines((), None):
-        show(terminal_table(registry.metrics().select("metric", "from", "range", "formula")))
+        outputs.show(
+            outputs.terminal_table(registry.metrics().select("metric", "from", "range", "formula"))
+        )

@@ -21,13 +21,12 @@ from polars_mcc._intervals import influence_of_rows, influence_on_pairs
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws, floats
 from polars_mcc._intervals.influence_of_rows import Influence
-from polars_mcc._intervals.interval_methods import Interval, Sampling, interval
+from polars_mcc._intervals.interval_methods import Interval, Sampling, interval, log_interval
 from polars_mcc._intervals.interval_options import (
     IntervalOptions,
     limit_columns,
     with_limit_columns,
 )
-from polars_mcc._intervals.log_intervals import log_interval
 from polars_mcc._intervals.never_predicted_classes import between
 from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
 from polars_mcc._intervals.smoothed_tables import tables_of

@@ -18,13 +18,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals import interval_options
 from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions, Resampling, inferred
 from polars_mcc._keys.any_key import IntoKey
-from polars_mcc._metrics import registry
-from polars_mcc._metrics.exact_scores import (
-    means_over_classes,
-    measure,
-    measure_pairs,
-    with_labels_for,
-)
+from polars_mcc._metrics import exact_scores, registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetrics
 
@@ -293,7 +287,7 @@ def _of_bootstrap(
     positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
     _check_resampling(log, sliced)
     options = IntervalOptions(ci, metrics=asked, positive=positive)
-    sliced = with_labels_for(sliced, asked)
+    sliced = exact_scores.with_labels_for(sliced, asked)
     return sliced.answer(bootstrap.resampled(sliced, options, method).lazy())
 
 
@@ -369,7 +363,7 @@ def _scored(
 ) -> pl.LazyFrame:
     """The metrics of each slice, all of labels or all of scores; with `ci`, their intervals."""
     positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
-    sliced = with_labels_for(sliced, asked)
+    sliced = exact_scores.with_labels_for(sliced, asked)
     if ci is not None:
         options = IntervalOptions(ci, method, asked, positive)
 
@@ -382,11 +376,11 @@ def _scored(
 
         return inferred(log, sliced, pairs(sliced), infer, metrics=asked)
     if sliced.nulls != "reweight" and not any(metric.needs_pairs for metric in asked):
-        return measure(sliced, classes_of(sliced), asked, positive=positive)
+        return exact_scores.measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS in sliced.pair_splits:
-        return means_over_classes(sliced, cells, asked, positive)
-    return measure_pairs(sliced, cells, asked, positive=positive)
+        return exact_scores.means_over_classes(sliced, cells, asked, positive)
+    return exact_scores.measure_pairs(sliced, cells, asked, positive=positive)
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:
