@@ -93,7 +93,6 @@ MCC_VARIANTS = [
         metric_type.SIGNED,
         "one gold class",
         ("PyCM: BM (two classes)",),
-        multilabel=True,
         classes_needed="two gold",
     ),
     Metric(
@@ -104,7 +103,6 @@ MCC_VARIANTS = [
         metric_type.SIGNED,
         "one predicted class",
         ("PyCM: MK (two classes)",),
-        multilabel=True,
         classes_needed="two gold",
     ),
     Metric(
@@ -115,7 +113,6 @@ MCC_VARIANTS = [
         metric_type.SIGNED,
         "each class that is gold in all rows or in none",
         classes=metric_type.sums_of_mean("informedness"),
-        multilabel=True,
         classes_needed="all gold",
     ),
     Metric(
@@ -126,7 +123,6 @@ MCC_VARIANTS = [
         metric_type.SIGNED,
         "each class that is predicted in all rows or in none",
         classes=metric_type.sums_of_mean("markedness"),
-        multilabel=True,
         classes_needed="all",
     ),
     Metric(
@@ -137,7 +133,6 @@ MCC_VARIANTS = [
         metric_type.SIGNED,
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes=metric_type.sums_of_mean("mcc"),
-        multilabel=True,
         classes_needed="all",
     ),
     Metric(
@@ -150,7 +145,6 @@ MCC_VARIANTS = [
         "only one class occurs",
         ("PyCM: S",),
         is_of_rows=True,
-        multilabel=True,
         classes_needed="all gold",
     ),
     Metric(
@@ -161,7 +155,6 @@ MCC_VARIANTS = [
         metric_type.SIGNED,
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes={"least": lambda col: col("mcc").min()},
-        multilabel=True,
         classes_needed="all gold",
         no_interval=metric_type.KINK.format("the worst class"),
     ),
@@ -173,7 +166,6 @@ MCC_VARIANTS = [
         metric_type.RATIO,
         "R_K is 0/0",
         classes_needed="two gold",
-        multilabel=True,
     ),
     Metric(
         "mcc_max",
@@ -182,7 +174,6 @@ MCC_VARIANTS = [
         f"{metric_type.DAVENPORT}, for two classes; for K classes, derived in the code",
         metric_type.RATIO,
         _ONE_CLASS,
-        multilabel=True,
         no_interval=metric_type.KINK.format("the side that limits a class"),
     ),
     Metric(
@@ -202,8 +193,10 @@ MCC_VARIANTS = [
         f"{metric_type.DAVENPORT}, for two classes",
         Range(lambda _: pl.lit(-1.0), 1, "up to 1"),  # no number, as some marginals allow less
         f"{_ONE_CLASS}, or no class is both gold and predicted",
-        multilabel=True,
         no_interval=metric_type.KINK.format("the side that limits a class"),
     ),
 ]
-MCC_VARIANTS = [replace(metric, has_gold=metric_type.has_two_gold) for metric in MCC_VARIANTS]
+MCC_VARIANTS = [
+    replace(metric, has_gold=metric_type.has_two_gold, multilabel=metric.name != "mcc_min")
+    for metric in MCC_VARIANTS
+]

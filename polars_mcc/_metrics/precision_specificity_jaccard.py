@@ -11,6 +11,12 @@ from polars_mcc._metrics import metric_type
 from polars_mcc._metrics.metric_type import Metric, Needed, Range, Sum, Terms, Value
 
 ACCURACY = "with one label a row, the accuracy"
+_IN_SKLEARN = {"precision", "recall", "f1", "jaccard"}
+
+
+def _has_rest(terms: Terms) -> pl.Expr:
+    """Whether a class and its rest are gold. Unlike MCC and its kin, a rate of 0 is no 0/0."""
+    return metric_type.has_two_gold(terms)
 
 
 def averages(
@@ -21,20 +27,23 @@ def averages(
     source: str = metric_type.RIJSBERGEN,
     needed: tuple[Needed, Needed, Needed] = ("all gold", "any", "any"),
     of_rows: Collection[str] = ("micro",),
-    in_sklearn: bool = True,
+    of_rest: Range | None = None,
     in_pycm: str = "",
 ) -> list[Metric]:
     """The averages of a score of classes: macro, micro and weighted.
 
-    `needed` are the classes that each needs. Those `of_rows` are means over all rows.
+    `needed` are the classes that each needs. Those `of_rows` are means over all rows. `of_rest` is
+    the range of the micro average of rates of the rest of each class.
     """
     value, total = micro
     undefined = f"each class where {formula} is 0/0"
     its_mean = f"the mean of {formula}"
     macro, weighted = metric_type.sums_of_mean(name), metric_type.sums_of_mean(name, "support")
+    # The only gold class has no rest. Unlike MCC and its kin, a rate of 0 is no 0/0.
+    micro_undefined = "only one class occurs" if of_rest else ""
     kinds: list[tuple[str, Value, str, str, Mapping[str, Sum]]] = [
         ("macro", metric_type.mean, f"{its_mean} over classes that occur", undefined, macro),
-        ("micro", value, total, "", {}),
+        ("micro", value, total, micro_undefined, {}),
         ("weighted", metric_type.mean, f"{its_mean}, weighted by t", undefined, weighted),
     ]
     return [
@@ -43,22 +52,38 @@ def averages(
             value,
             words,
             source,
-            metric_type.RATIO,
+            of_rest if of_rest and kind == "micro" else metric_type.RATIO,
             undefined,
             (
-                *([f"scikit-learn: {name}_score(average='{kind}')"] if in_sklearn else []),
+                *([f"scikit-learn: {name}_score(average='{kind}')"] if name in _IN_SKLEARN else []),
                 *([f"PyCM: {in_pycm}_{kind.title()}"] if in_pycm and kind != "weighted" else []),
             ),
             classes=sums,
             classes_needed=classes_needed,
             multilabel=True,
             is_of_rows=kind in of_rows,
+            has_gold=_has_rest if of_rest else None,
+            of_rest=of_rest is not None,
         )
         for (kind, value, words, undefined, sums), classes_needed in zip(kinds, needed, strict=True)
     ]
 
 
-PRECISION_RECALL_F_BETA = [
+def _of_errors(metric: Metric) -> Metric:
+    """Less is better, and 0/0 is 1 - `zero_division`."""
+
+    def value(terms: Terms) -> pl.Expr:
+        return metric.value(terms.of_errors())
+
+    return replace(metric, value=value, less_is_better=True)
+
+
+# With one label a row, a miss is a false positive of one class, and a true negative of all others.
+_LEAST = Range(lambda terms: 1 - 1 / (terms.k.cast(pl.Float64) - 1), 1, "[(K - 2)/(K - 1), 1]")
+_MOST = Range(0, lambda terms: 1 / (terms.k.cast(pl.Float64) - 1), "[0, 1/(K - 1)]")
+_OF_MISSES = "with one label a row, {}(s - c) / (K - 1)s"
+
+AVERAGES_OVER_CLASSES = [
     # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
     *averages(
         "precision",
@@ -80,90 +105,44 @@ PRECISION_RECALL_F_BETA = [
         (lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p), f"2Σc / (Σt + Σp); {ACCURACY}"),
         in_pycm="F1",
     ),
-]
-
-
-def _float(number: pl.Expr) -> pl.Expr:
-    return number.cast(pl.Float64)
-
-
-def _has_rest(terms: Terms) -> pl.Expr:
-    """Whether a class and its rest are gold. Unlike MCC and its kin, a rate of 0 is no 0/0."""
-    return metric_type.has_two_gold(terms)
-
-
-def _of_rest(metrics: list[Metric], micro_range: Range) -> list[Metric]:
-    """Rates of the rows of the rest of each class. The only gold class has no rest."""
-    of_rest = [replace(metric, has_gold=_has_rest, of_rest=True) for metric in metrics]
-    undefined = "only one class occurs"
-    return [
-        metric if metric.classes else replace(metric, range=micro_range, undefined=undefined)
-        for metric in of_rest
-    ]
-
-
-def _of_errors(metric: Metric) -> Metric:
-    """Less is better, and 0/0 is 1 - `zero_division`."""
-
-    def value(terms: Terms) -> pl.Expr:
-        return metric.value(terms.of_errors())
-
-    return replace(metric, value=value, less_is_better=True)
-
-
-# With one label a row, a miss is a false positive of one class, and a true negative of all others.
-_LEAST = Range(lambda terms: 1 - 1 / (_float(terms.k) - 1), 1, "[(K - 2)/(K - 1), 1]")
-_MOST = Range(0, lambda terms: 1 / (_float(terms.k) - 1), "[0, 1/(K - 1)]")
-_OF_MISSES = "with one label a row, {}(s - c) / (K - 1)s"
-
-SPECIFICITY_NPV_JACCARD = [
-    *_of_rest(
-        averages(
-            "specificity",
-            "(s - t - p + c) / (s - t)",
-            (
-                lambda terms: terms.ratio(terms.tn, terms.rest),
-                f"Σ(s - t - p + c) / Σ(s - t); {_OF_MISSES.format('1 - ')}",
-            ),
-            source=metric_type.ALTMAN,
-            needed=("all gold", "all gold", "two gold"),
-            in_sklearn=False,
-            in_pycm="TNR",
+    *averages(
+        "specificity",
+        "(s - t - p + c) / (s - t)",
+        (
+            lambda terms: terms.ratio(terms.tn, terms.rest),
+            f"Σ(s - t - p + c) / Σ(s - t); {_OF_MISSES.format('1 - ')}",
         ),
-        _LEAST,
+        source=metric_type.ALTMAN,
+        needed=("all gold", "all gold", "two gold"),
+        in_pycm="TNR",
+        of_rest=_LEAST,
     ),
-    *_of_rest(
-        # A class that is predicted in all rows has the NPV 0/0.
-        averages(
-            "npv",
-            "(s - t - p + c) / (s - p)",
-            (
-                lambda terms: terms.ratio(terms.tn, terms.tn + (terms.t - terms.c)),
-                f"Σ(s - t - p + c) / Σ(s - p); {_OF_MISSES.format('1 - ')}",
-            ),
-            source=metric_type.ALTMAN,
-            needed=("all", "all gold", "all"),
-            in_sklearn=False,
-            in_pycm="NPV",
+    # A class that is predicted in all rows has the NPV 0/0.
+    *averages(
+        "npv",
+        "(s - t - p + c) / (s - p)",
+        (
+            lambda terms: terms.ratio(terms.tn, terms.tn + (terms.t - terms.c)),
+            f"Σ(s - t - p + c) / Σ(s - p); {_OF_MISSES.format('1 - ')}",
         ),
-        _LEAST,
+        source=metric_type.ALTMAN,
+        needed=("all", "all gold", "all"),
+        in_pycm="NPV",
+        of_rest=_LEAST,
     ),
     *map(
         _of_errors,
-        _of_rest(
-            averages(
-                "fpr",
-                "(p - c) / (s - t)",
-                (
-                    lambda terms: terms.ratio(terms.p - terms.c, terms.rest),
-                    f"Σ(p - c) / Σ(s - t); {_OF_MISSES.format('')}",
-                ),
-                source=metric_type.FAWCETT,
-                needed=("all gold", "all gold", "two gold"),
-                in_sklearn=False,
-                in_pycm="FPR",
+        averages(
+            "fpr",
+            "(p - c) / (s - t)",
+            (
+                lambda terms: terms.ratio(terms.p - terms.c, terms.rest),
+                f"Σ(p - c) / Σ(s - t); {_OF_MISSES.format('')}",
             ),
-            _MOST,
+            source=metric_type.FAWCETT,
+            needed=("all gold", "all gold", "two gold"),
+            in_pycm="FPR",
+            of_rest=_MOST,
         ),
     ),
     *map(
@@ -177,7 +156,6 @@ SPECIFICITY_NPV_JACCARD = [
             ),
             source="1 - recall",
             of_rows=("micro", "weighted"),
-            in_sklearn=False,
             in_pycm="FNR",
         ),
     ),

@@ -19,10 +19,7 @@ from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_DTYPES, CLASS_RANGES, 
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Range
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
-from polars_mcc._metrics.precision_specificity_jaccard import (
-    PRECISION_RECALL_F_BETA,
-    SPECIFICITY_NPV_JACCARD,
-)
+from polars_mcc._metrics.precision_specificity_jaccard import AVERAGES_OVER_CLASSES
 from polars_mcc._metrics.roc_auc_top_k import ROC_AUC_TOP_K
 from polars_mcc._metrics.sets_of_labels import SETS_OF_LABELS
 
@@ -39,8 +36,7 @@ IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
 BUILT_IN_METRICS = (
     MCC,
     *ACCURACY_KAPPA_ASSOCIATION,
-    *PRECISION_RECALL_F_BETA,
-    *SPECIFICITY_NPV_JACCARD,
+    *AVERAGES_OVER_CLASSES,
     *SETS_OF_LABELS,
     *MCC_VARIANTS,
     *POSITIVE_CLASS_RATES,
