@@ -15,9 +15,8 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._display import chart_style as style
-from polars_mcc._display.changes_chart import changes
 from polars_mcc._display.chart_style import Chart, Charts, alt
-from polars_mcc._display.funnel_chart import funnel
+from polars_mcc._display.funnel_and_changes_charts import changes, funnel
 from polars_mcc._display.table_and_to_numpy import COLOUR, GREY, is_time, key_columns, with_texts
 from polars_mcc._display.undefined_scores import UNSCORED, undefined_in_words
 from polars_mcc._frame.columns import as_expr

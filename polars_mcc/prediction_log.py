@@ -33,19 +33,21 @@ from polars_mcc._keys.any_key import IntoKey, Key, settled
 from polars_mcc._metrics.registry import needs_two_classes
 from polars_mcc._report.report import report as _report
 from polars_mcc._verbs.by import by as _by
-from polars_mcc._verbs.calibration import calibration as _calibration
+from polars_mcc._verbs.calibration_and_curve_and_best_threshold import (
+    best_threshold as _best_threshold,
+)
+from polars_mcc._verbs.calibration_and_curve_and_best_threshold import calibration as _calibration
+from polars_mcc._verbs.calibration_and_curve_and_best_threshold import curve as _curve
 from polars_mcc._verbs.changes import changes as _changes
 from polars_mcc._verbs.check import CheckError
 from polars_mcc._verbs.check import check as _check
 from polars_mcc._verbs.classes import classes as _classes
+from polars_mcc._verbs.confusion import confusion as _confusion
 from polars_mcc._verbs.compare_and_drift import compare as _compare
 from polars_mcc._verbs.compare_and_drift import drift as _drift
-from polars_mcc._verbs.confusion import confusion as _confusion
 from polars_mcc._verbs.contrast import contrast as _contrast
 from polars_mcc._verbs.counts_and_engine_counts import counts as _counts
 from polars_mcc._verbs.counts_and_engine_counts import engine_counts as _engine_counts
-from polars_mcc._verbs.curve_and_best_threshold import best_threshold as _best_threshold
-from polars_mcc._verbs.curve_and_best_threshold import curve as _curve
 from polars_mcc._verbs.gaps import gaps as _gaps
 from polars_mcc._verbs.score import score as _score
 from polars_mcc._verbs.worst import worst as _worst

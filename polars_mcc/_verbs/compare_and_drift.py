@@ -136,7 +136,7 @@ def compare(
         del names["n_clusters"]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._comparisons.two_models_or_periods import of_models  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._comparisons.difference_interval import of_models  # noqa: PLC0415 - NumPy, for it alone
 
         slices = of_models(sliced, cells, asked, correction)
         return options_of_differences.answer_of(sliced, slices, names)
@@ -250,7 +250,7 @@ def drift(
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.corrected_p_values import with_adjusted  # noqa: PLC0415 - NumPy
-        from polars_mcc._comparisons.two_models_or_periods import changes  # noqa: PLC0415 - NumPy
+        from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - NumPy
 
         cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
         slices = with_adjusted(changes(of_slices, apart, cells, asked), correction)
