@@ -25,7 +25,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     told_by_counts,
 )
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
-from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.columns import Frame, FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, did_you_mean
 from polars_mcc._frame.roles import GivenRoles
@@ -42,9 +42,9 @@ from polars_mcc._verbs.changes import changes as _changes
 from polars_mcc._verbs.check import CheckError
 from polars_mcc._verbs.check import check as _check
 from polars_mcc._verbs.classes import classes as _classes
-from polars_mcc._verbs.confusion import confusion as _confusion
 from polars_mcc._verbs.compare_and_drift import compare as _compare
 from polars_mcc._verbs.compare_and_drift import drift as _drift
+from polars_mcc._verbs.confusion import confusion as _confusion
 from polars_mcc._verbs.contrast import contrast as _contrast
 from polars_mcc._verbs.counts_and_engine_counts import counts as _counts
 from polars_mcc._verbs.counts_and_engine_counts import engine_counts as _engine_counts

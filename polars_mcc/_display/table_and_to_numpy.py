@@ -11,8 +11,7 @@ from polars_mcc._base.missing_package import missing
 from polars_mcc._base.slice_names import slice_name, value_in_words
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SAID, SET
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import check_collected
+from polars_mcc._frame.columns import as_expr, check_collected
 from polars_mcc._frame.labels import label_names
 from polars_mcc._keys.any_key import TOTAL
 

@@ -13,6 +13,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls, Role, check_choice, check_number
 from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._frame.columns import (
+    Frame,
     IntoColumn,
     IntoColumns,
     NamedColumns,
@@ -24,7 +25,6 @@ from polars_mcc._frame.columns import (
     one_column,
     several_columns,
 )
-from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, likely
 

@@ -48,8 +48,8 @@ from polars_mcc._report.keys_counted_once import (
 from polars_mcc._report.since_when import Since, since_when
 from polars_mcc._verbs.by import by
 from polars_mcc._verbs.calibration_and_curve_and_best_threshold import calibration
-from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.compare_and_drift import compare
+from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.gaps import gaps
 from polars_mcc._verbs.worst import worst
 from polars_mcc._worst.failures_in_words import summed_up

@@ -13,7 +13,7 @@ from polars_mcc._counts.class_counts import classes_of
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import CLASS, MODEL, OfRow, SlicedLog
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals import interval_options
 from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions, Resampling, inferred

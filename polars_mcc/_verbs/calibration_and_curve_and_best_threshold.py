@@ -16,7 +16,7 @@ from polars_mcc._counts.class_counts import classes_of_pairs
 from polars_mcc._counts.count_rows import without_clusters
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sides_and_slices import cut, sides_of
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import inferred
 from polars_mcc._keys.any_key import IntoKey, check_plain

@@ -18,8 +18,7 @@ from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
 from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
-from polars_mcc._frame.columns import IntoColumn, as_expr
-from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.columns import Frame, FrameT, IntoColumn, as_expr
 from polars_mcc._frame.labels import is_text
 from polars_mcc._frame.late_labels import as_length, earlier, newest_or_now, now_of
 from polars_mcc._frame.log_options import Described

@@ -26,7 +26,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     no_shared_label,
     one_class,
 )
-from polars_mcc._frame.frames import OtherFrame
+from polars_mcc._frame.columns import OtherFrame
 from polars_mcc._frame.labels import common_dtype
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn

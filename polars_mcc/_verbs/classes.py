@@ -12,7 +12,7 @@ from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import (
     IntervalOptions,

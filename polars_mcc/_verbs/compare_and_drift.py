@@ -14,8 +14,7 @@ from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sides_and_slices import model_named
-from polars_mcc._frame.columns import IntoColumn, NamedColumns
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT, IntoColumn, NamedColumns
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, check_plain

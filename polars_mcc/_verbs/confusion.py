@@ -15,8 +15,7 @@ from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, unscore
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, joined
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT, as_expr
 from polars_mcc._frame.labels import as_labels, known_labels, label_names
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey

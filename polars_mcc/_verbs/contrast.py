@@ -16,8 +16,7 @@ from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SlicedLog
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT, as_expr
 from polars_mcc._frame.labels import from_text
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import TO, IntervalOptions, inferred

@@ -7,8 +7,7 @@ from typing import Any
 from polars_mcc._counts.count_rows import countable
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sides_and_slices import cut, sides_of
-from polars_mcc._frame.columns import roots
-from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.columns import Frame, FrameT, roots
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
 

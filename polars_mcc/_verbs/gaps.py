@@ -16,7 +16,7 @@ from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.gate_verdicts import NOT_SURE, VERDICT, VERDICTS, table
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, name_of

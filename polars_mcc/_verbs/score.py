@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import Resampling
 from polars_mcc._metrics.registry import IntoMetrics

@@ -15,8 +15,7 @@ from polars_mcc._counts.labels_seen import Seen
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, named_in_vain, warner
-from polars_mcc._frame.columns import resolved
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT, resolved
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import check_portable
 from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
