@@ -32,7 +32,8 @@ from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 from polars_mcc._metrics.registry import needs_two_classes
 from polars_mcc._report.report import report as _report
-from polars_mcc._verbs.by import by as _by
+from polars_mcc._verbs.by_and_score import by as _by
+from polars_mcc._verbs.by_and_score import score as _score
 from polars_mcc._verbs.calibration_and_curve_and_best_threshold import (
     best_threshold as _best_threshold,
 )
@@ -49,7 +50,6 @@ from polars_mcc._verbs.contrast import contrast as _contrast
 from polars_mcc._verbs.counts_and_engine_counts import counts as _counts
 from polars_mcc._verbs.counts_and_engine_counts import engine_counts as _engine_counts
 from polars_mcc._verbs.gaps import gaps as _gaps
-from polars_mcc._verbs.score import score as _score
 from polars_mcc._verbs.worst import worst as _worst
 
 VerbT = TypeVar("VerbT", bound=Callable[..., Any])
@@ -74,7 +74,7 @@ def _as_method(verb: VerbT) -> VerbT:
             name: [*value] if isinstance(value, Iterator) else value
             for name, value in options.items()
         }
-        # Else the answer is lazy, and warns when it is collected: see `deferred_step.inferred`.
+        # Else the answer is lazy, and warns when it is collected: see `interval_options.inferred`.
         is_answered_here = isinstance(log.frame, pl.DataFrame) or verb is _check
         with seen() if is_answered_here else nullcontext() as labels:
             try:

@@ -1,4 +1,4 @@
-"""Two scores per slice → their difference, its interval and its p-value."""
+"""Two scores per slice, of two models or two periods → their difference, interval and p-value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Pairs of slices → the gap between the lowest and the highest slice, for each metric."""
+"""Pairs of slices → for each metric, the gap from the lowest to the highest, and their spread.
+
+A score is a proportion v of m rows, as in `evidence`. If all slices are equal, they have the pooled
+proportion v̄ = Σ m·v / Σ m, so a slice has the variance v̄(1 - v̄)/m, also one whose few rows are all
+wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few rows of a rare label it has
+a longer tail than χ². So its p-value is of the χ² with the first three moments of X² (Imhof 1961).
+
+The interval of the gap holds for all pairs of slices at once. A pair has the interval of Zou (2007)
+with the critical value of Tukey's range of S normal numbers over √2. So far out, limits must have
+the tail of the binomial distribution, which is long where few rows are wrong: those of Clopper and
+Pearson (1934) have it, and Wilson's do not. The gap is the largest of the differences of all pairs,
+so its limits are the largest lower and the largest upper limit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A sliced log → its pairs, by a plan or by codes; or its counts of equal rows, of all models."""
+"""A sliced log → its pairs, by a plan, by codes, or by window; or its counts of equal rows.
+
+Rows of trailing windows are counted once, by part; parts add up to windows.
+"""
 
 from __future__ import annotations
 

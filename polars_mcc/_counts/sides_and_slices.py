@@ -118,7 +118,12 @@ def sides_of(
     if models is None or missing:
         raise ValueError(_no_side(missing[0]))
     if "score" in asked and roles.nulls == "reweight":
-        raise ValueError(_no_score_of_labels())
+        raise refused(
+            option("nulls", "reweight"),
+            " does not support scores: labelled rows stand for rows with the same predicted label; "
+            "leave it out, as in ",
+            option("nulls", "drop", of="log"),
+        )
     columns = {"gold": roles.gold, PRED: models}
     if both and needed is not None:
         _check_both(roles)
@@ -174,16 +179,6 @@ def _no_side(role: Role) -> Words:
         "this log has no score: say which column has the model's score for the positive "
         "class, as in ",
         option("score", "probability", of="frame.mcc"),
-    )
-
-
-def _no_score_of_labels() -> Words:
-    """The message that labelled rows stand for others by their predicted label, not by a score."""
-    return said(
-        option("nulls", "reweight"),
-        " does not support scores: labelled rows stand for rows with the same predicted label; "
-        "leave it out, as in ",
-        option("nulls", "drop", of="log"),
     )
 
 

@@ -27,7 +27,8 @@ try:
 except ModuleNotFoundError as error:
     raise missing(subject="a chart", package="altair", extra="plot") from error
 
-__all__ = ["alt"]  # other modules take altair from here, where the error says what to install
+# Other modules take altair from here, where the error says what to install.
+__all__ = ["COLOUR", "GREY", "alt"]
 Chart: TypeAlias = alt.LayerChart
 Charts: TypeAlias = alt.LayerChart | alt.FacetChart
 

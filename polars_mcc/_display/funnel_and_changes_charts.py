@@ -1,4 +1,4 @@
-"""A funnel plot: which slices are further from the overall score than chance explains."""
+"""Charts: which slices are further off than chance explains; since when a slice is worse."""
 
 from __future__ import annotations
 
@@ -12,19 +12,13 @@ from polars_mcc._base.allowed_values import check_at_least, check_number
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import joined
 from polars_mcc._display import chart_style as style
-from polars_mcc._display.chart_style import Chart, Charts, alt
-from polars_mcc._display.table_and_to_numpy import (
-    COLOUR,
-    GREY,
-    is_time,
-    key_columns,
-    slices_in_words,
-)
+from polars_mcc._display.chart_style import COLOUR, GREY, Chart, Charts, alt
+from polars_mcc._display.table_and_to_numpy import key_columns, slices_in_words
 from polars_mcc._display.undefined_scores import where_undefined
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._intervals.interval_methods import normal_critical
 from polars_mcc._intervals.interval_options import ranges_of
-from polars_mcc._keys.bins import times_named
+from polars_mcc._keys.bins import is_calendar, times_named
 from polars_mcc._metrics import registry
 
 _LEVELS = {"99.8 %": normal_critical(0.998), "95 %": normal_critical(0.95)}
@@ -284,7 +278,7 @@ def changes(
     style.check_drawable(periods, "contrast(time, to='expected')", *names.values())
     keys = key_columns(result)
     times = [periods[name] for name in key_columns(periods) if name not in keys]
-    at = next((time if is_time(time.dtype) else times_named(time) for time in times), None)
+    at = next((time if is_calendar(time.dtype) else times_named(time) for time in times), None)
     if len(times) != 1 or at is None or not {*keys} <= {*periods.columns}:
         raise ValueError(
             f"periods must have the keys {keys} and one more, the time of a period, but its keys "

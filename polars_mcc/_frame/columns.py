@@ -1,4 +1,4 @@
-"""Columns that a user names, resolved against a schema, or an error that says what to name."""
+"""Frames that can be a log, and the columns that a user names: resolved, or an error about them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 narwhals wraps the frame. The engine groups the rows by the named columns and counts them. The
 counts come back as Arrow. Polars reads them as a log with a weight, and does the rest. Polars adds
 up labels that it takes for equal. So the engine's own equality matters only where the engine
-merges labels that Polars would keep apart.
+merges labels that Polars would keep apart. Labels in another frame are joined by the engine too.
 """
 
 from __future__ import annotations

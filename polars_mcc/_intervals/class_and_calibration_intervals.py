@@ -1,4 +1,4 @@
-"""Pairs and classes → standard errors and intervals of the scores of each class.
+"""Pairs and classes → standard errors and intervals of the scores of each class; of bins.
 
 A row moves the score of a class by its gold label, by its prediction, or by both. A row with other
 labels moves it only through the mean, which is subtracted from every influence. So four kinds of

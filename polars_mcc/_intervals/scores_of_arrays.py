@@ -1,6 +1,6 @@
-"""Counted pairs of codes → the scores of slices, their limits, and their scores given the labels.
+"""Counted pairs → the scores of slices, with limits, and their scores given the labels.
 
-Only arrays come in and go out. `estimate` makes them from frames; a search counts codes itself.
+`Scorer` takes and gives arrays. `estimate` makes them from frames; a search counts codes itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The keys `each`, `rollup`, `cube` and `sets`: several sets of columns."""
+"""The keys `each`, `rollup`, `cube` and `sets`: sets of columns; `trailing`: windows of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes, and pairs if a metric needs them → metrics of each slice, in one query."""
+"""Classes, or pairs → metrics of each slice, in one query; labelled rows may stand for others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from polars_mcc._counts.label_hashes import with_hashes, with_wide_labels
 from polars_mcc._counts.multilabel_counts import SCALE, of_sets
 from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import CLASS, GOLD_CLASS, LABELLED, SlicedLog
+from polars_mcc._metrics.averages_over_classes_and_rows import LABELS_OF_LOG, OfLists
 from polars_mcc._metrics.groups_as_lists import field, struct
 from polars_mcc._metrics.mcc_and_one_vs_rest import (
     CLASS_DTYPES,
@@ -28,7 +29,6 @@ from polars_mcc._metrics.mcc_and_one_vs_rest import (
 )
 from polars_mcc._metrics.metric_type import Metric, Terms, sum_name
 from polars_mcc._metrics.score_levels_and_bins import levels_of, over_levels
-from polars_mcc._metrics.sets_of_labels import LABELS_OF_LOG, OfLists
 from polars_mcc._metrics.slice_facts import FACT, fact
 
 _OCCURS = "seen"

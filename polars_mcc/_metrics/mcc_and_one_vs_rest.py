@@ -1,4 +1,4 @@
-"""Classes → sums → R_K, Gorodkin's form of the Matthews coefficient."""
+"""Classes → sums → R_K, Gorodkin's form of the Matthews coefficient; the scores of each class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good scores are as probabilities.
+"""How well scores rank rows: ROC AUC and others; and how good they are as probabilities.
 
 Sums are over levels (see `levels_of`). In formulas, P and N count the positive and negative rows of
 a slice, r the rows of a level.

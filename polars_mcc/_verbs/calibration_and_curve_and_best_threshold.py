@@ -1,4 +1,4 @@
-"""`curve`: the counts and metrics at every threshold of a model score."""
+"""Verbs of scores: `calibration`, the rates of bins; `curve` and `best_threshold`, by threshold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import check_at_least, check_level
 from polars_mcc._base.cuts_of_numbers import Number
 from polars_mcc._base.message_parts import option, refused
-from polars_mcc._comparisons.required_scores import required
+from polars_mcc._comparisons.gate_rules_and_verdicts import required
 from polars_mcc._counts.class_counts import classes_of_pairs
 from polars_mcc._counts.count_rows import without_clusters
 from polars_mcc._counts.pair_counts import pairs

@@ -13,9 +13,20 @@ from polars_mcc._base.allowed_values import Correction
 from polars_mcc._base.message_parts import Words, cast, column, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.baseline_counts import in_sets, kind_of, with_baseline
-from polars_mcc._comparisons.gate_verdicts import ADJUSTED, FAILED, VERDICT, Judging, table
-from polars_mcc._comparisons.required_scores import Bounds, Rule, required, with_own
+from polars_mcc._comparisons.gate_rules_and_verdicts import (
+    ADJUSTED,
+    FAILED,
+    VERDICT,
+    Bounds,
+    Judging,
+    Rule,
+    in_sets,
+    kind_of,
+    required,
+    table,
+    with_baseline,
+    with_own,
+)
 from polars_mcc._counts.label_hashes import with_wide_labels
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SET
@@ -36,7 +47,7 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._metrics.slice_facts import FACT, defined, fact, most_rows
-from polars_mcc._verbs.by import of_metrics
+from polars_mcc._verbs.by_and_score import of_metrics
 from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
 
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"

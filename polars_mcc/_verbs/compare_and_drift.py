@@ -1,4 +1,4 @@
-"""`compare`: the score difference of two models on the same rows, per slice."""
+"""`compare` and `drift`: the score difference of two models, or of two periods, per slice."""
 
 from __future__ import annotations
 

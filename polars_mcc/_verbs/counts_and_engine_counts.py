@@ -1,4 +1,4 @@
-"""`counts`: the log as a table of counts, with the same scores."""
+"""`counts`: the log as a table of counts, with the same scores; `engine_counts`, its query."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_at_least, check_number
 from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.gate_verdicts import NOT_SURE, VERDICT, VERDICTS, table
+from polars_mcc._comparisons.gate_rules_and_verdicts import NOT_SURE, VERDICT, VERDICTS, table
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._frame.columns import FrameT
