@@ -174,8 +174,7 @@ def _counted(
 
 def n_rows_of(log: SlicedLog) -> int:
     """How many rows Polars finds in a log. Of Parquet files it reads only the footers."""
-    rows: int = log.frame.select(pl.len()).collect().item()
-    return rows
+    return int(log.frame.select(pl.len()).collect().item())
 
 
 def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:

@@ -193,5 +193,4 @@ def _rows_at_once(log: pl.LazyFrame) -> int | None:
     """The number of rows, if it is in the footers of files, or the rows are in memory."""
     if not is_scan_alone(log):
         return None
-    rows: int = log.select(pl.len()).collect().item()
-    return rows
+    return int(log.select(pl.len()).collect().item())

@@ -71,11 +71,7 @@ def averages(
 
 def _of_errors(metric: Metric) -> Metric:
     """Less is better, and 0/0 is 1 - `zero_division`."""
-
-    def value(terms: Terms) -> pl.Expr:
-        return metric.value(terms.of_errors())
-
-    return replace(metric, value=value, less_is_better=True)
+    return replace(metric, value=lambda terms: metric.value(terms.of_errors()), less_is_better=True)
 
 
 # With one label a row, a miss is a false positive of one class, and a true negative of all others.

@@ -34,15 +34,11 @@ def _has_positive(terms: Terms) -> pl.Expr:
     return terms.positive.gold > 0
 
 
-def _auc(terms: Terms) -> pl.Expr:
-    """The area under the curve is a share of pairs: exact, and rounded once."""
-    return pl.when(has_both(terms)).then(terms.concordant / 2 / terms.positive.var_gold)
-
-
 ROC_AUC_TOP_K = [
     Metric(
         "roc_auc",
-        _auc,
+        # The area under the curve is a share of pairs: exact, and rounded once.
+        lambda terms: pl.when(has_both(terms)).then(terms.concordant / 2 / terms.positive.var_gold),
         "(pairs in order + ties / 2) / PN",
         _DELONG,
         RATIO,

@@ -185,15 +185,9 @@ def changes(
         what = "is of scores: use one of labels, as 'mcc'"
         why = "counts rows, and long periods have more: use a rate, as 'tpr'"
         raise ValueError(f"metric '{chosen.name}' {why if chosen.is_count else what}")
-    of_sides = {
-        f"{column}_{side}": f"{name}_{side}"
-        for side in ("before", "after")
-        for column, name in (
-            ("n", "n"),
-            ("score", chosen.name),
-            ("expected", f"{chosen.name}_expected"),
-        )
-    }
+    columns = {"n": "n", "score": chosen.name, "expected": f"{chosen.name}_expected"}
+    sides = ("before", "after")
+    of_sides = {f"{name}_{side}": f"{columns[name]}_{side}" for side in sides for name in columns}
     plain = (*_TESTS, UNTIMED, *unscored_columns(waiting=log.roles.waiting))
     names = {SINCE: SINCE, **of_sides, **{name: name for name in plain}}
     period, name, uncut = _period(log, every)
