@@ -15,6 +15,7 @@ from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame.columns import (
+    Frame,
     NamedColumns,
     as_expr,
     check_time,
@@ -22,7 +23,6 @@ from polars_mcc._frame.columns import (
     one_column,
     several_columns,
 )
-from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_list, of_two_labels
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
@@ -101,7 +101,7 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
         )
     found = _Found.of(source, outcomes, given)
     if not isinstance(source, Frame):
-        from polars_mcc._frame.late_labels_of_engines import joined_by_engine  # noqa: PLC0415 - narwhals
+        from polars_mcc._frame.engines import joined_by_engine  # noqa: PLC0415 - narwhals
 
         joined = joined_by_engine(source, outcomes, found.of_labels, found.gold, found.latest)
         return joined, found.gold.name

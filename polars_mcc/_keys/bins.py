@@ -13,8 +13,7 @@ import polars as pl
 
 from polars_mcc._base.cuts_of_numbers import Number, as_cuts, is_above
 from polars_mcc._base.message_parts import Words, as_code, as_sql, column, option, said
-from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, one_column, resolved
-from polars_mcc._frame.frames import Frame
+from polars_mcc._frame.columns import Frame, IntoColumn, NamedColumns, as_expr, one_column, resolved
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import Key, Made, word
 

@@ -11,15 +11,14 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_at_least, check_number
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.gate_verdicts import NOT_SURE, VERDICT, VERDICTS, table
+from polars_mcc._comparisons.gate_rules_and_verdicts import NOT_SURE, VERDICT, VERDICTS, table
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.interval_options import IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, name_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
@@ -177,8 +176,9 @@ def limits(metric: IntoMetric, max_gap: Widest, *others: object) -> dict[Metric,
     for number in widest.values():
         check_number("max_gap", number)
         if not 0 <= number < math.inf:
-            msg = said(option("max_gap", number), " is no width: it must be at least 0, and finite")
-            raise ValueError(msg)
+            raise refused(
+                option("max_gap", number), " is no width: it must be at least 0, and finite"
+            )
     return {registry.find_metric(name): number for name, number in widest.items()}
 
 
