@@ -68,7 +68,8 @@ def contrast(
         ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
             of the slice is 0, and infinite if the score of the reference is; null if both are.
         min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
-            rows, it is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            rows, it is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
     """
     log = sliced.read(logs, within=within)
     options = {"to": shared_options.word_or_slice("--to", to), **log.columns, **vars(differences)}
@@ -98,7 +99,8 @@ def gaps(
         within: Compare slices only within each value of these columns, such as countries within
             each device. Repeat --within for several.
         min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
-            p-value is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            p-value is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests in the answer: "bh", "by",
             "holm" or "bonferroni", as in `compare`.

@@ -67,6 +67,16 @@ def scale_of(metric: Metric) -> Scale:
     return replace(scale, turn=1, low=-scale.high, high=-scale.low)
 
 
+def rows_by_limits(
+    scale: Scale, score: Floats, low: Floats, high: Floats, n: Floats
+) -> tuple[Floats, Floats]:
+    """The rows m of scores by their lower and upper limits: of a rate, those it is a share of."""
+    below, above = (scale.effective_rows(score, limit, n) for limit in (low, high))
+    # At an end of the range, one limit is the score.
+    rows = np.fmin(below, above)
+    return np.where(np.isnan(below), rows, below), np.where(np.isnan(above), rows, above)
+
+
 def gap_of(slices: Compared, scale: Scale, ci: float) -> Gap:
     """The gap between slices; unknown if there are fewer than two."""
     score = slices.score
@@ -286,7 +296,8 @@ def gaps(
 ) -> pl.DataFrame:
     """The gap between the slices of each slice of `whole`, for each metric.
 
-    Slices of fewer than `min_n` rows are left out, and scores without an interval.
+    Slices of fewer than `min_n` rows are left out; and of a metric, slices whose score has no
+    interval, or is of fewer than half as many rows.
     """
     own = [key for key in log.keys if key not in whole.keys]
     if log.sets is not None:  # A set without keys of its own has one slice.
@@ -309,7 +320,9 @@ def gaps(
     names = slices.select(slice_name(texts, log.sets))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
     answers = [
-        _of_metric(slices, names.to_series(), segments, metric, asked.ci).hstack(groups)
+        _of_metric(slices, names.to_series(), segments, metric, ci=asked.ci, min_n=min_n).hstack(
+            groups
+        )
         for metric in asked.metrics
     ]
     return with_adjusted(pl.concat(answers), correction).select(
@@ -318,18 +331,24 @@ def gaps(
 
 
 def _of_metric(
-    slices: pl.DataFrame, names: pl.Series, segments: Segments, metric: Metric, ci: float
+    slices: pl.DataFrame,
+    names: pl.Series,
+    groups: Segments,
+    metric: Metric,
+    *,
+    ci: float,
+    min_n: int,
 ) -> pl.DataFrame:
     """The gap of a metric in each group of slices."""
     score, low, high, _ = Side.of(slices, metric.name)
-    scale, n = scale_of(metric), floats(slices[_ROWS])
-    below, above = (scale.effective_rows(score, limit, n) for limit in (low, high))
-    # At an end of the range, one limit is the score.
-    rows = np.fmin(below, above)
-    below, above = (np.where(np.isnan(side), rows, side) for side in (below, above))
+    scale = scale_of(metric)
+    below, above = rows_by_limits(scale, score, low, high, floats(slices[_ROWS]))
+    rows = np.minimum(below, above)
     is_known = (rows > LEAST_ROWS) & ~np.isnan(low) & ~np.isnan(high)
+    if scale.low is not None:  # A rate may be of few rows.
+        is_known &= np.round(2 * rows, 6) >= min_n
     answers = []
-    for start, length in zip(segments.starts, segments.lengths, strict=True):
+    for start, length in zip(groups.starts, groups.lengths, strict=True):
         places = start + np.flatnonzero(is_known[start : start + length])
         group = Compared(score[places], below[places], above[places])
         size = slices["n"].gather(places).sum()

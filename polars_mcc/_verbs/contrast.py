@@ -59,7 +59,8 @@ def contrast(
         metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
             `by`.
         min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
-            rows, it is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            rows, it is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald", as in `by`. The
             interval of the difference is made from both.

@@ -57,7 +57,8 @@ def gaps(
         within: Compare slices only within each value of these columns, such as countries within
             each device.
         min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
-            p-value is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            p-value is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests: see `compare`.
 
