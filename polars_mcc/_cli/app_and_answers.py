@@ -165,7 +165,7 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    for sentence in log.shared_ids():
+    for sentence in log.about_ids():
         say(sentence)
     sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))

@@ -108,7 +108,7 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
     labels = _of_polars(outcomes.lazy(), found)
     if isinstance(source, pl.LazyFrame):
         return labels.beside(source), labels.gold
-    warn_of(shared_ids(source.lazy(), labels))
+    warn_of(about_ids(source.lazy(), labels, source.lazy()))
     return _collected(labels.beside(source.lazy(), in_order=True)), labels.gold
 
 
@@ -383,14 +383,43 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
         return rows.collect()
 
 
-def shared_ids(predictions: pl.LazyFrame, labels: LabelsOfIds) -> Iterator[str]:
-    """A sentence if several predictions share an id. The predictions are read."""
-    keys = predictions.select(labels.keys).drop_nulls()
-    names = keys.collect_schema().names()
-    of_shared = keys.group_by(names).len().filter(pl.col("len") > 1)
-    if n := of_shared.select(pl.sum("len")).collect(engine="streaming").item():
-        ids = quoted(name.removeprefix(_ID) for name in names)
+_MANY = 0.1
+"""The share of labels without a prediction, and of predictions without a label, that is told."""
+
+
+def about_ids(
+    predictions: pl.LazyFrame, labels: LabelsOfIds, every: pl.LazyFrame | None
+) -> Iterator[str]:
+    """Sentences if several predictions share an id; and if labels and predictions miss each other.
+
+    `every` are all predictions, also those that are not scored, if they are known. Both are read.
+    """
+    names = [key.meta.output_name() for key in labels.keys]
+    ids = quoted(name.removeprefix(_ID) for name in names)
+
+    def numbers(rows: pl.LazyFrame) -> pl.LazyFrame:
+        return rows.select(labels.keys).drop_nulls().group_by(names).agg(n=pl.len())
+
+    def sums(*queries: pl.LazyFrame) -> list[int]:
+        with in_own_words():
+            answers = pl.collect_all(
+                [rows.select(pl.sum("n")) for rows in queries], engine="streaming"
+            )
+        return [answer.item() for answer in answers]
+
+    [shared] = sums(numbers(predictions).filter(pl.col("n") > 1))
+    if shared:
         yield (
-            f"{n} predictions share their id ({ids}) with another: each of them is scored, by the "
-            "same label"
+            f"{shared} predictions share their id ({ids}) with another: each of them is scored, by "
+            "the same label"
+        )
+    if every is None:
+        return
+    each, known = numbers(every), labels.rows.select(*names, n=1)
+    apart = (a.join(b, on=names, how="anti") for a, b in ((known, each), (each, known)))
+    n_labels, n, lonely, waiting = sums(known, each, *apart)
+    if _MANY * n < waiting < n and lonely > _MANY * n_labels:
+        yield (
+            f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
+            f"{waiting} of {n} predictions wait: do ids have the same spelling?"
         )

@@ -23,7 +23,7 @@ from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
-from polars_mcc._frame.late_labels import LabelsOfIds, labels_of_ids, shared_ids, with_late_labels
+from polars_mcc._frame.late_labels import LabelsOfIds, about_ids, labels_of_ids, with_late_labels
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._frame.roles import GivenRoles
@@ -277,12 +277,13 @@ class TypedLog:
         with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._outcomes.read]):
             return labels.in_memory()
 
-    def shared_ids(self) -> Iterator[str]:
-        """A sentence if several predictions share an id. Those that are old enough are read."""
+    def about_ids(self) -> Iterator[str]:
+        """Sentences about the ids of predictions and labels. The log is read again."""
         if self._outcomes is not None:
             alone = self._given._replace(outcomes=None, on=None, latest=None)
             rows, _ = with_late_labels(self._own.rows, alone)
-            yield from shared_ids(rows, labels_of_ids(rows, self._given))
+            every = self._own.rows if self.options.filter is None else None
+            yield from about_ids(rows, labels_of_ids(rows, self._given), every)
 
     @cached_property
     def _own(self) -> TypedColumns:
