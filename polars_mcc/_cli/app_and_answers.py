@@ -169,7 +169,7 @@ def say_warnings(
         say(sentence)
     sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
-    if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.
+    if is_check:  # It reads a log again, whose labels come later and whose rows are old enough.
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
         sentences = chain(sentences, by_day)
     if not is_check:

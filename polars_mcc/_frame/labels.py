@@ -107,8 +107,10 @@ class LabelsDiffer(pl.exceptions.SchemaError):
 
     @property
     def word(self) -> str:
-        """The word for true."""
-        return self.true if isinstance(self.true, str) else "True"
+        """The word for true: the one that was named, or the first label."""
+        labels = [label for label in self.known.get(self.name, ()) if label is not None]
+        first = "True" if "True" in labels or not labels else str(labels[0])
+        return self.true if isinstance(self.true, str) else first
 
     @property
     def words(self) -> Words:

@@ -190,7 +190,7 @@ def _dtype_of_id(
         msg = f"{what}an id must be a plain value; its parts may be several columns"
         raise pl.exceptions.SchemaError(msg)
     if is_float := any(dtype.is_float() for dtype in both):
-        what += "floats that look alike may differ, so an id is an integer or text; "
+        what += "floats that look alike may differ; if all are whole numbers, "
     else:
         with suppress(pl.exceptions.SchemaError):
             return common_dtype([(name, own), (name, other)])

@@ -18,6 +18,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, reason, unless
 from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, quoted, said
+from polars_mcc._base.values_as_text_or_markdown import read_as
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
@@ -253,11 +254,12 @@ class TypedLog:
         known = rows.collect_schema()
         for name in names if self.is_csv else ():
             dtype: Any = beside.get(name, pl.String())
-            is_time, text = isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)), as_expr(name)
-            is_number = dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean
-            if known.get(name) != pl.String or not (is_time or is_number):
+            is_plain = dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean
+            is_plain |= isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
+            if known.get(name) != pl.String or not is_plain:
                 continue  # Ids of other dtypes are refused later.
-            value = (text.str.strptime if is_time else text.cast)(dtype, strict=False)
+            text = as_expr(name)
+            value = read_as(text, pl.String(), dtype)
             spelled = value.cast(pl.String) if dtype != pl.Datetime else text
             is_other = text.is_not_null() & (value.is_null() | (spelled != text))
             numbers = f"; for numbers, use --on '{as_sql(name)}::BIGINT'" * dtype.is_integer()
