@@ -4,8 +4,8 @@
 
 The pages are README.md, the Markdown of this folder, and the docstrings. Links are relative paths
 that work on GitHub too. On the site, a link to a script leads to a page with the script. A link
-whose text is a public name, such as [`by`](../polars_mcc/_verbs/by.py), leads to the reference. A
-page that NAVIGATION lacks is an error, and so is a dead link or a dead anchor.
+whose text is a public name, such as [`by`](../polars_mcc/_verbs/by_and_score.py), leads to the
+reference. A page that NAVIGATION lacks is an error, and so is a dead link or a dead anchor.
 """
 
 import inspect

@@ -10,11 +10,11 @@ from polars_mcc._display.table_and_to_numpy import table as table
 from polars_mcc._display.table_and_to_numpy import to_numpy as to_numpy
 from polars_mcc._intervals.interval_options import Bootstrap as Bootstrap
 from polars_mcc._keys.bins import bins as bins
-from polars_mcc._keys.each_rollup_cube_sets import cube as cube
-from polars_mcc._keys.each_rollup_cube_sets import each as each
-from polars_mcc._keys.each_rollup_cube_sets import rollup as rollup
-from polars_mcc._keys.each_rollup_cube_sets import sets as sets
-from polars_mcc._keys.trailing import trailing as trailing
+from polars_mcc._keys.each_rollup_cube_sets_trailing import cube as cube
+from polars_mcc._keys.each_rollup_cube_sets_trailing import each as each
+from polars_mcc._keys.each_rollup_cube_sets_trailing import rollup as rollup
+from polars_mcc._keys.each_rollup_cube_sets_trailing import sets as sets
+from polars_mcc._keys.each_rollup_cube_sets_trailing import trailing as trailing
 from polars_mcc._metrics.registry import metrics as metrics
 from polars_mcc._metrics.registry import register_metric as register_metric
 from polars_mcc._store.keep_counts import keep_counts as keep_counts

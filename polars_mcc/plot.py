@@ -15,13 +15,12 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._display import chart_style as style
-from polars_mcc._display.changes_chart import changes
 from polars_mcc._display.chart_style import Chart, Charts, alt
-from polars_mcc._display.funnel_chart import funnel
-from polars_mcc._display.table_and_to_numpy import COLOUR, GREY, is_time, key_columns, with_texts
+from polars_mcc._display.funnel_and_changes_charts import changes, funnel
+from polars_mcc._display.table_and_to_numpy import COLOUR, GREY, key_columns, with_texts
 from polars_mcc._display.undefined_scores import UNSCORED, undefined_in_words
 from polars_mcc._frame.columns import as_expr
-from polars_mcc._keys.bins import times_named
+from polars_mcc._keys.bins import is_calendar, times_named
 
 __all__ = [
     "calibration",
@@ -152,13 +151,13 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     style.check_drawable(result, "by()", "n", metric)
     keys = key_columns(result, "by()")
     columns = {
-        name: result[name] if is_time(result.schema[name]) else times_named(result[name])
+        name: result[name] if is_calendar(result.schema[name]) else times_named(result[name])
         for name in keys
     }
     times = {name: column for name, column in columns.items() if column is not None}
     if time is None:
         # A text such as 2026 may be no time.
-        likely = [name for name in times if is_time(result.schema[name])] or [*times]
+        likely = [name for name in times if is_calendar(result.schema[name])] or [*times]
         if len(likely) != 1:
             msg = f"time must be one column, but there are {likely}: name it, as in time='day'"
             raise ValueError(msg)
@@ -172,8 +171,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     has_band = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
     base = alt.Chart(rows).encode(
-        x=alt.X("at", title=style.title_of(time), type="temporal"),
-        color=style.line_colours(rows),
+        x=alt.X("at", title=style.title_of(time), type="temporal"), color=style.line_colours(rows)
     )
     title, tooltip = style.title_of(metric), style.tooltip(rows, metric, at=time)
     y, zero = (style.number_axis(alt.Y, column, title) for column in ("score", "zero"))

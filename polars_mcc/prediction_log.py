@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import in_own_words
-from polars_mcc._base.message_parts import Words, as_code, said
+from polars_mcc._base.message_parts import Words, as_code, refused
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.labels_seen import Seen, seen
@@ -25,29 +25,31 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     told_by_counts,
 )
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
-from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.columns import Frame, FrameT
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, did_you_mean
 from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 from polars_mcc._metrics.registry import needs_two_classes
 from polars_mcc._report.report import report as _report
-from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
-from polars_mcc._verbs.by import by as _by
-from polars_mcc._verbs.calibration import calibration as _calibration
+from polars_mcc._verbs.by_and_score import by as _by
+from polars_mcc._verbs.by_and_score import score as _score
+from polars_mcc._verbs.calibration_and_curve_and_best_threshold import (
+    best_threshold as _best_threshold,
+)
+from polars_mcc._verbs.calibration_and_curve_and_best_threshold import calibration as _calibration
+from polars_mcc._verbs.calibration_and_curve_and_best_threshold import curve as _curve
 from polars_mcc._verbs.changes import changes as _changes
 from polars_mcc._verbs.check import CheckError
 from polars_mcc._verbs.check import check as _check
 from polars_mcc._verbs.classes import classes as _classes
-from polars_mcc._verbs.compare import compare as _compare
+from polars_mcc._verbs.compare_and_drift import compare as _compare
+from polars_mcc._verbs.compare_and_drift import drift as _drift
 from polars_mcc._verbs.confusion import confusion as _confusion
 from polars_mcc._verbs.contrast import contrast as _contrast
-from polars_mcc._verbs.counts import counts as _counts
-from polars_mcc._verbs.curve import curve as _curve
-from polars_mcc._verbs.drift import drift as _drift
-from polars_mcc._verbs.engine_counts import engine_counts as _engine_counts
+from polars_mcc._verbs.counts_and_engine_counts import counts as _counts
+from polars_mcc._verbs.counts_and_engine_counts import engine_counts as _engine_counts
 from polars_mcc._verbs.gaps import gaps as _gaps
-from polars_mcc._verbs.score import score as _score
 from polars_mcc._verbs.worst import worst as _worst
 
 VerbT = TypeVar("VerbT", bound=Callable[..., Any])
@@ -72,7 +74,7 @@ def _as_method(verb: VerbT) -> VerbT:
             name: [*value] if isinstance(value, Iterator) else value
             for name, value in options.items()
         }
-        # Else the answer is lazy, and warns when it is collected: see `deferred_step.inferred`.
+        # Else the answer is lazy, and warns when it is collected: see `interval_options.inferred`.
         is_answered_here = isinstance(log.frame, pl.DataFrame) or verb is _check
         with seen() if is_answered_here else nullcontext() as labels:
             try:
@@ -115,12 +117,11 @@ def _answered(
         return ask()
     if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
-        msg = said(
+        raise refused(
             "where to cut a key follows from the rows, which a plan for another engine has not "
             "read: give the cuts, as in ",
             cuts,
         )
-        raise ValueError(msg)
     schema = ask(unread=True).collect_schema()
     return deferred(lambda: ask().collect().cast(dict(schema)), schema)
 

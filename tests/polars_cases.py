@@ -47,7 +47,7 @@ def test_a_source_that_a_plan_uses_twice_runs_once():
     assert len(runs) == 1
 
 
-@case("_without_bytes, in _cli/output_files.py")
+@case("_without_bytes, in _cli/outputs.py")
 def test_bytes_are_written_as_json_or_are_an_error():
     with pytest.raises(pl.exceptions.PolarsError):
         pl.DataFrame({"key": [b"a"]}).write_json()

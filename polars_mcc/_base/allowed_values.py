@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 from polars_mcc._base import defaults
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import option, refused
 
 Nulls: TypeAlias = Literal["drop", "label", "reweight"]
 NullsOfRows: TypeAlias = Literal["drop", "label"]  # without counts of slices
@@ -53,7 +53,7 @@ def check_interval(ci: float | None, method: object) -> None:
 def needs_level(name: str, value: object) -> NoReturn:
     """Raise a ValueError: an option has a value, but there is no confidence level."""
     level = option("ci", defaults.LEVEL)
-    raise ValueError(said(option(name, value), " needs a confidence level: pass ", level, " too"))
+    raise refused(option(name, value), " needs a confidence level: pass ", level, " too")
 
 
 def check_at_least(name: str, value: object, least: int) -> None:

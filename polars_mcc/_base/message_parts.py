@@ -43,6 +43,11 @@ def said(*parts: str) -> Words:
     return Words("".join(parts), "".join(map(in_shell, parts)))
 
 
+def refused(*parts: str) -> ValueError:
+    """The error about a value that is not allowed, with a message of several parts."""
+    return ValueError(said(*parts))
+
+
 def in_shell(text: str) -> str:
     """A message for the command line."""
     return text.in_shell if isinstance(text, Words) else text

@@ -50,8 +50,7 @@ def batches_of(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 
 def of_dtypes(
-    inputs: Sequence[pl.Expr],
-    made: Callable[[list[tuple[pl.Expr, pl.DataType]]], pl.Expr],
+    inputs: Sequence[pl.Expr], made: Callable[[list[tuple[pl.Expr, pl.DataType]]], pl.Expr]
 ) -> pl.Expr:
     """An expression that is made when a plan knows the dtypes of its inputs."""
     return pl.pipe_with_dtype(inputs, made)

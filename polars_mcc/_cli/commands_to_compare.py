@@ -8,18 +8,8 @@ import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.visible_text import say
-from polars_mcc._cli.answers_and_exit_codes import run_verb
-from polars_mcc._cli.app import command
-from polars_mcc._cli.shared_options import (
-    DifferenceOptions,
-    LogAndColumns,
-    LogAndKeys,
-    LogPaths,
-    MetricNames,
-    OutputOptions,
-    ReferenceWords,
-    word_or_slice,
-)
+from polars_mcc._cli import shared_options
+from polars_mcc._cli.app_and_answers import command, run_verb
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.log_from_files import or_none
 from polars_mcc._verbs.changes import CHANGED, VERDICT
@@ -28,11 +18,11 @@ from polars_mcc.prediction_log import PredictionLog
 
 @command
 def compare(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     baseline: str | None = None,
-    differences: DifferenceOptions = DifferenceOptions(),
-    output: OutputOptions = OutputOptions(),
+    differences: shared_options.DifferenceOptions = shared_options.DifferenceOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Compare models with a baseline model on the same rows, in each slice.
 
@@ -50,14 +40,14 @@ def compare(
 
 @command
 def contrast(
-    *logs: LogPaths,
-    sliced: LogAndColumns = LogAndColumns(),
-    to: ReferenceWords = [defaults.TO],
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndColumns = shared_options.LogAndColumns(),
+    to: shared_options.ReferenceWords = [defaults.TO],
     within: list[str] | None = None,
     ratio: bool = False,
     min_n: int = defaults.CONTRASTED_N,
-    differences: DifferenceOptions = DifferenceOptions(),
-    output: OutputOptions = OutputOptions(),
+    differences: shared_options.DifferenceOptions = shared_options.DifferenceOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Compare each slice with the rest of the log, the total, the best slice, or a given slice.
 
@@ -78,23 +68,24 @@ def contrast(
         ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
             of the slice is 0, and infinite if the score of the reference is; null if both are.
         min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
-            rows, it is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            rows, it is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
     """
     log = sliced.read(logs, within=within)
-    options = {"to": word_or_slice("--to", to), **log.columns, **vars(differences)}
+    options = {"to": shared_options.word_or_slice("--to", to), **log.columns, **vars(differences)}
     run_verb(PredictionLog.contrast, log, output, ratio=ratio, min_n=min_n, **options)
 
 
 @command
 def gaps(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
-    metrics: MetricNames = [defaults.METRICS],
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
+    metrics: shared_options.MetricNames = [defaults.METRICS],
     within: list[str] | None = None,
     min_n: int = defaults.MIN_N,
     ci: float = defaults.LEVEL,
     correction: allowed_values.Correction = defaults.CORRECTION,
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Measure how far the lowest and the highest slice are apart, and whether it is chance.
 
@@ -108,7 +99,8 @@ def gaps(
         within: Compare slices only within each value of these columns, such as countries within
             each device. Repeat --within for several.
         min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
-            p-value is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            p-value is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests in the answer: "bh", "by",
             "holm" or "bonferroni", as in `compare`.
@@ -120,12 +112,12 @@ def gaps(
 
 @command
 def drift(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     before: str,
     after: str,
-    differences: DifferenceOptions = DifferenceOptions(),
-    output: OutputOptions = OutputOptions(),
+    differences: shared_options.DifferenceOptions = shared_options.DifferenceOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Measure how the score of each slice changed between two periods, with an interval.
 
@@ -144,8 +136,8 @@ def drift(
 
 @command
 def changes(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     every: str = "1d",
     metric: str = defaults.METRIC,
     ci: float = defaults.LEVEL,
@@ -157,7 +149,7 @@ def changes(
     known: str | None = None,
     min_n: int = defaults.MIN_N,
     max_changes: int = defaults.MAX_CHANGES,
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Find since when each slice is worse, and whether that is chance.
 

@@ -5,22 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from polars_mcc._base import allowed_values, defaults
-from polars_mcc._cli.answers_and_exit_codes import errors_as_lines, run_verb
-from polars_mcc._cli.app import app, command
-from polars_mcc._cli.shared_options import (
-    LogAndKeys,
-    LogPaths,
-    MetricNames,
-    OfLog,
-    OutputOptions,
-    ScoreOptions,
-    ThresholdOptions,
-    TypedIntervals,
-    thresholds_by_metric,
-)
-from polars_mcc._cli.terminal import show, terminal_table
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._cli import outputs, shared_options
+from polars_mcc._cli.app_and_answers import app, command, errors_as_lines, run_verb
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._frame.labels import known_labels
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, typed_label
 from polars_mcc._inputs.read_files import find_logs
@@ -30,11 +17,11 @@ from polars_mcc.prediction_log import PredictionLog
 
 @command
 def by(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
-    scores: ScoreOptions = ScoreOptions(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
+    scores: shared_options.ScoreOptions = shared_options.ScoreOptions(),
     long: bool = False,
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Score every slice with MCC (R_K) or other metrics, with optional confidence intervals.
 
@@ -51,10 +38,10 @@ def by(
 
 @command
 def score(
-    *logs: LogPaths,
-    scores: ScoreOptions = ScoreOptions(),
-    of_log: OfLog = LogOptions(),
-    output: OutputOptions = OutputOptions(),
+    *logs: shared_options.LogPaths,
+    scores: shared_options.ScoreOptions = shared_options.ScoreOptions(),
+    of_log: shared_options.OfLog = LogOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Score the whole log as one slice: `polars-mcc by` without keys.
 
@@ -67,10 +54,10 @@ def score(
 
 @command
 def classes(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
-    intervals: TypedIntervals = TypedIntervals(),
-    output: OutputOptions = OutputOptions(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
+    intervals: shared_options.TypedIntervals = shared_options.TypedIntervals(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Score every class of every slice, one-vs-rest: precision, recall, F1, MCC and more.
 
@@ -83,13 +70,13 @@ def classes(
 
 @command
 def confusion(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     labels: list[str] | None = None,
     normalize: allowed_values.Normalize | None = None,
     long: bool = False,
     top: int | None = None,
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Show the confusion matrix of each slice, or list the confusions that cost the most score.
 
@@ -122,11 +109,11 @@ def confusion(
 
 @command
 def curve(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
-    metrics: MetricNames = [*defaults.CURVE_METRICS],
-    thresholds: ThresholdOptions = ThresholdOptions(),
-    output: OutputOptions = OutputOptions(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
+    metrics: shared_options.MetricNames = [*defaults.CURVE_METRICS],
+    thresholds: shared_options.ThresholdOptions = shared_options.ThresholdOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Compute MCC, F1 and other metrics at every threshold of a model score, per slice.
 
@@ -144,13 +131,13 @@ def curve(
 
 @command
 def best_threshold(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     metric: str = defaults.METRIC,
     min: list[str] | None = None,  # noqa: A002 - the name of the option
     max: list[str] | None = None,  # noqa: A002 - likewise
-    thresholds: ThresholdOptions = ThresholdOptions(),
-    output: OutputOptions = OutputOptions(),
+    thresholds: shared_options.ThresholdOptions = shared_options.ThresholdOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Find the threshold with the best MCC (or another metric), per slice and for all rows.
 
@@ -167,19 +154,19 @@ def best_threshold(
     """
     asked: dict[str, Any] = {"metric": metric, "thresholds": thresholds.asked}
     asked |= {
-        "min": thresholds_by_metric("--min", min),
-        "max": thresholds_by_metric("--max", max),
+        "min": shared_options.thresholds_by_metric("--min", min),
+        "max": shared_options.thresholds_by_metric("--max", max),
     }
     run_verb(PredictionLog.best_threshold, sliced.read(logs), output, **asked)
 
 
 @command
 def calibration(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     bins: int = defaults.BINS,
     ci: float = defaults.LEVEL,
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
 
@@ -202,4 +189,6 @@ def metrics() -> None:
     Metrics with "positive" in the column "from" score one class against the rest (see --positive).
     """
     with errors_as_lines((), None):
-        show(terminal_table(registry.metrics().select("metric", "from", "range", "formula")))
+        outputs.show(
+            outputs.terminal_table(registry.metrics().select("metric", "from", "range", "formula"))
+        )

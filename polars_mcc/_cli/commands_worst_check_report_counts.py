@@ -15,24 +15,8 @@ from cyclopts import Parameter
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.message_parts import in_shell
 from polars_mcc._base.visible_text import say, visible_lines
-from polars_mcc._cli import output_files
-from polars_mcc._cli.answers_and_exit_codes import (
-    errors_as_lines,
-    first_files,
-    run_verb,
-    say_hidden_files,
-    say_spellings,
-    say_warnings,
-)
-from polars_mcc._cli.app import command
-from polars_mcc._cli.shared_options import (
-    LogAndColumns,
-    LogAndKeys,
-    LogPaths,
-    OutputOptions,
-    thresholds_by_metric,
-)
-from polars_mcc._cli.terminal import show, terminal_table
+from polars_mcc._cli import app_and_answers, outputs, shared_options
+from polars_mcc._cli.app_and_answers import command, errors_as_lines, run_verb
 from polars_mcc._counts.labels_seen import seen
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.log_from_files import TypedLog, or_none
@@ -42,15 +26,15 @@ from polars_mcc._report.report_data import ReportSettings
 from polars_mcc._report.write_report import write_report
 from polars_mcc._store.count_and_commit import STATUSES, keep
 from polars_mcc._verbs.check import CheckError
-from polars_mcc._verbs.counts import counts as counts_of
+from polars_mcc._verbs.counts_and_engine_counts import counts as counts_of
 from polars_mcc._worst.failures_in_words import LONGEST_LIST, summed_up
 from polars_mcc.prediction_log import PredictionLog
 
 
 @command
 def check(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     min: list[str] | None = None,  # noqa: A002 - the name of the option
     max: list[str] | None = None,  # noqa: A002 - likewise
     metric: str = defaults.METRIC,
@@ -60,7 +44,7 @@ def check(
     ci: float | None = None,
     false_alarms: str | None = None,
     correction: Literal[allowed_values.Correction, "none"] = defaults.CHECK_CORRECTION,
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
@@ -115,7 +99,7 @@ def check(
         if failed:
             return visible_lines(str(failed[0]))
         if output.format != "table":
-            return terminal_table(judged_slices)
+            return outputs.terminal_table(judged_slices)
         return _passed_in_words(judged_slices, "slice" if max_gap is None else "gap")
 
     run_verb(
@@ -123,10 +107,10 @@ def check(
         log,
         output,
         as_text=drawn,
-        min=thresholds_by_metric("--min", min),
-        max=thresholds_by_metric("--max", max),
+        min=shared_options.thresholds_by_metric("--min", min),
+        max=shared_options.thresholds_by_metric("--max", max),
         metric=metric,
-        max_gap=thresholds_by_metric("--max-gap", max_gap),
+        max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
         no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
         min_n=min_n,
         ci=ci,
@@ -135,8 +119,8 @@ def check(
     )
     if failed:
         if output.out is not None:
-            show(drawn(failed[0].judged))
-        elif output.format not in output_files.IN_TERMINAL:
+            outputs.show(drawn(failed[0].judged))
+        elif output.format not in outputs.IN_TERMINAL:
             say(str(failed[0]).split("\n", 1)[0])
         raise SystemExit(1)
 
@@ -189,13 +173,13 @@ def _score_text(value: Any) -> str:  # noqa: ANN401 - of any column
 
 @command
 def counts(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     out: str | None = None,
     forget: bool = False,
     history: int | None = None,
     recount: str | None = None,
-    format: output_files.Format = "table",  # noqa: A002 - the name of the option
+    format: outputs.Format = "table",  # noqa: A002 - the name of the option
 ) -> None:
     """Compress the log to counts, one row per slice and (gold, pred); all scores stay the same.
 
@@ -233,13 +217,13 @@ def counts(
     if forget or history is not None or recount is not None:
         msg = "--forget, --history and --recount need a store: pass a folder or URL to --out"
         raise ValueError(msg)
-    output = OutputOptions(None if out is None else Path(out), format)
+    output = shared_options.OutputOptions(None if out is None else Path(out), format)
     run_verb(PredictionLog.counts, sliced.read(logs), output)
 
 
-def _is_store_path(out: str, form: output_files.Format) -> bool:
+def _is_store_path(out: str, form: outputs.Format) -> bool:
     """Whether `out` is a store (a folder or URL), and not a file."""
-    if form not in output_files.IN_TERMINAL:
+    if form not in outputs.IN_TERMINAL:
         return False
     if is_url(out) and Path(out).suffix:
         msg = f"cannot write '{out}': --out is a local file, or the URL of a store without a suffix"
@@ -254,16 +238,20 @@ def _keep_in_store(
     done_is_kept = "the store keeps what was counted; run it again for the rest"
     with errors_as_lines(log.inputs.typed, store, done_is_kept):
         done = keep(log, store, forget=forget, history=history, recount=recount, is_shown=True)
-    say_hidden_files(log.inputs)
+    app_and_answers.say_hidden_files(log.inputs)
     new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
     if new:
-        say_spellings(replace(log, inputs=replace(log.inputs, files=new)))
+        app_and_answers.say_spellings(replace(log, inputs=replace(log.inputs, files=new)))
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),
         ("forgotten", "gone, and their counts are dropped"),
     ):
         files = done.filter(status=status)["input"].to_list()
-        for line in (f"{what}:", *(f"  {file}" for file in first_files(files))) if files else ():
+        for line in (
+            (f"{what}:", *(f"  {file}" for file in app_and_answers.first_files(files)))
+            if files
+            else ()
+        ):
             say(line)
     n_of = dict(done["status"].value_counts().iter_rows())
     always = ("counted", "replaced", "unchanged")
@@ -351,8 +339,8 @@ class ReportOptions:
 
 @command
 def report(
-    *logs: LogPaths,
-    sliced: LogAndKeys = LogAndKeys(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
     asked: ReportOptions = ReportOptions(),
     out: Path,
 ) -> None:
@@ -376,11 +364,11 @@ def report(
         endings = ", ".join(f".{suffix}" for suffix in get_args(allowed_values.ReportFormat))
         raise ValueError(f"cannot write '{out}': the name of a report must end in one of {endings}")
     log = sliced.read(logs)
-    output_files.check_writable(out, log.inputs)
+    outputs.check_writable(out, log.inputs)
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
-        "log": "\n".join(first_files(log.inputs.files)),
-        "not read": "\n".join(first_files(log.inputs.hidden)),
+        "log": "\n".join(app_and_answers.first_files(log.inputs.files)),
+        "not read": "\n".join(app_and_answers.first_files(log.inputs.hidden)),
         "filter": sliced.of_log.filter or "",
     }
     made_by = {what: text for what, text in made_by.items() if text}
@@ -388,17 +376,17 @@ def report(
     with seen() as labels:
         settings = ReportSettings(**options, in_words=in_shell)
         page = write_report(log.log, log.keys, log.collect, settings, made_by)
-    output_files.write_whole(out, page.encode)
-    say_warnings(log, options, labels)
+    outputs.write_whole(out, page.encode)
+    app_and_answers.say_warnings(log, options, labels)
     say(f"report written to {out}")
 
 
 @command
 def worst(
-    *logs: LogPaths,
-    sliced: LogAndColumns = LogAndColumns(),
+    *logs: shared_options.LogPaths,
+    sliced: shared_options.LogAndColumns = shared_options.LogAndColumns(),
     search: SearchOptions = SearchOptions(),
-    output: OutputOptions = OutputOptions(),
+    output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
     """Find the slices that score worse than the rest of the log, in any combination of keys.
 
@@ -419,7 +407,7 @@ def worst(
 
     # The summary needs all slices. A wrong `top` is passed on, as the verb raises its error.
     top = None if search.top in range(1, LONGEST_LIST + 1) else search.top
-    is_drawn = output.out is None and output.format in output_files.IN_TERMINAL
+    is_drawn = output.out is None and output.format in outputs.IN_TERMINAL
     changed = {"bins": or_none(search.bins), "top": top, "verdicts": True}
     asked = {**vars(search), **changed, "long": search.long or is_drawn}
     run_verb(PredictionLog.worst, log, output, shown=shown, **asked)

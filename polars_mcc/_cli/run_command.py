@@ -13,8 +13,8 @@ from polars_mcc._cli import (  # noqa: F401 - their commands are added to the ap
     commands_to_score,
     commands_worst_check_report_counts,
 )
-from polars_mcc._cli.app import app
-from polars_mcc._cli.terminal import open_streams
+from polars_mcc._cli.app_and_answers import app
+from polars_mcc._cli.outputs import open_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -17,7 +17,7 @@ from cyclopts import Group, Parameter
 from polars_mcc import _public_names  # noqa: F401 - its import fills `WORDS`
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.cuts_of_numbers import Number, as_number
-from polars_mcc._cli import output_files
+from polars_mcc._cli import outputs
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog
 from polars_mcc._inputs.read_files import find_logs
 from polars_mcc._keys.any_key import WORDS
@@ -190,7 +190,7 @@ class OutputOptions:
     """
 
     out: Path | None = None
-    format: output_files.Format = "table"
+    format: outputs.Format = "table"
 
 
 def thresholds_by_metric(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:

@@ -17,7 +17,7 @@ from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals.count_arrays import floats, of_arrays
 from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions
-from polars_mcc._intervals.scores_with_intervals import estimate
+from polars_mcc._intervals.scores_of_arrays import estimate
 from polars_mcc._metrics.slice_sums import Floats, Ints
 
 SINCE = "since"

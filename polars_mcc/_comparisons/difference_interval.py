@@ -1,17 +1,29 @@
-"""Two scores per slice → their difference, its interval and its p-value."""
+"""Two scores per slice, of two models or two periods → their difference, interval and p-value."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from polars_mcc._intervals.count_arrays import floats, of_arrays
-from polars_mcc._intervals.interval_methods import critical, normal, student
-from polars_mcc._intervals.interval_options import limit_columns
-from polars_mcc._metrics.slice_sums import Floats, Ints
+from polars_mcc._base.allowed_values import Correction
+from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._counts.reweighted_pairs import reweighted, with_pseudo_rows
+from polars_mcc._counts.sliced_log import SlicedLog, joined
+from polars_mcc._intervals.count_arrays import Draws, floats, of_arrays
+from polars_mcc._intervals.influence_of_rows import NOTHING
+from polars_mcc._intervals.interval_methods import critical, normal, normal_critical, student
+from polars_mcc._intervals.interval_options import (
+    PERIODS,
+    IntervalOptions,
+    limit_columns,
+    with_limit_columns,
+)
+from polars_mcc._intervals.scores_of_arrays import Estimate, estimate
+from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
 
 
 class Side(NamedTuple):
@@ -118,3 +130,164 @@ def with_limits(
         p_value = normal(errors) if df is None else student(errors, df)
         p_value = np.where(np.isnan(to_zero), math.nan, p_value)
         return Difference(diff, diff - down, diff + up, se, p_value)
+
+
+_IS_B = "of:pred"  # no metric has this name
+
+
+class _Both(NamedTuple):
+    """Both models of each slice: their scores, and how rows move the difference b minus a."""
+
+    scores_a: pl.DataFrame
+    scores_b: pl.DataFrame
+    a: Side
+    b: Side
+    draws: Draws
+    variance: Floats
+    """The variance of the difference."""
+    added: Floats
+    """The part of it that rows without a label add, if labelled rows stand for others."""
+
+
+def of_models(
+    log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, correction: Correction
+) -> pl.DataFrame:
+    """Both scores of each slice, and their difference: b minus a.
+
+    Labelled rows may stand for others. Then the interval is first made as if all rows had a label.
+    Rows without a label add a variance, which makes it wider.
+    """
+    [metric] = asked.metrics
+    own, pairs = reweighted(log, counts.lazy())
+    rows = pairs.collect()
+    found = both = _both(own, rows, asked)
+    added: Floats | float = 0.0
+    if own.is_reweighted:
+        both = _both(replace(own, labelled_numbers=None), rows, asked)
+        # Few labelled rows on which the models differ hide how much they vary.
+        smoothed = with_pseudo_rows(own, pairs).collect()
+        added = np.fmax(found.added, _both(own, smoothed, asked).added)
+    effective, n_clusters = both.draws.effective, both.draws.n_clusters
+    with np.errstate(all="ignore"):
+        correlation = _correlation(both.a, both.b, both.variance, effective, asked)
+        se = np.where(found.variance * effective > NOTHING, np.sqrt(found.variance), np.nan)
+    change = difference(
+        both.a,
+        both.b,
+        asked.ci,
+        se=se,
+        correlation=correlation,
+        df=None if n_clusters is None else n_clusters - 1,
+        added=added,
+    )
+    scores = found.scores_b.with_columns(
+        pl.Series("score_a", found.scores_a[metric.name]), pl.col(metric.name).alias("score_b")
+    )
+    return with_adjusted(change.beside(scores), correction)
+
+
+def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both:
+    """The scores of both models, and the variance of their difference."""
+    [metric] = asked.metrics
+    if log.nulls == "drop":  # A row without a label of one model is scored for neither.
+        has_both = pl.all_horizontal(pl.col("baseline", "pred").is_not_null())
+        counts = counts.with_columns(pl.when(has_both).then(pl.col("baseline", "pred")))
+    counts = counts.sort("gold", "baseline", "pred", "n")
+    both = pl.concat(
+        counts.with_columns(pl.lit(pred == "pred").alias(_IS_B), pred=pred)
+        for pred in ("baseline", "pred")
+    )
+    estimated = estimate(log.split_by(_IS_B), both, asked, within=log.slice)
+    scores_a, scores_b = (
+        estimated.scores.filter(is_b).drop(_IS_B) for is_b in (~pl.col(_IS_B), pl.col(_IS_B))
+    )
+    if counts.is_empty():  # The total slice is there, also without rows.
+        scores_a = scores_b = estimate(log, counts, asked).scores
+    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
+    cells, phi, number = estimated.cells, estimated.measured[metric.name].phi, scores_b.height
+    pair_of_row = np.full(both.height, -1)
+    pair_of_row[cells.row] = cells.pair
+    # The slices of model b come second, in the same order.
+    of_b = np.where(cells.row >= counts.height, cells.pairs.slices[cells.pair] - number, -1)
+    draws, order = cells.draws(number, of_b)
+    moved = phi[cells.pair[order]] - phi[pair_of_row[cells.row[order] - counts.height]]
+    with np.errstate(all="ignore"):
+        variance, added = (
+            squares / draws.size / draws.size
+            for squares in (draws.products(moved, moved), draws.added_squares(moved))
+        )
+    return _Both(scores_a, scores_b, a, b, draws, variance, added)
+
+
+def _correlation(
+    a: Side, b: Side, variance: Floats, effective: Floats, asked: IntervalOptions
+) -> Floats:
+    """The correlation of both scores. Each row moves both, and these influences are correlated.
+
+    `variance` is the variance of the difference. The interval "score" multiplies the correlation by
+    n / (n + z²): two models that agree on 5 rows need not agree on the next.
+    """
+    z = normal_critical(asked.ci)
+    shared = (a.se**2 + b.se**2 - variance) / (2 * a.se * b.se)
+    known = effective / (effective + z**2) if asked.method == "score" else 1.0
+    return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)
+
+
+_PERIODS = tuple(PERIODS.categories)
+
+
+def changes(
+    log: SlicedLog, apart: SlicedLog, cells: pl.DataFrame, options: IntervalOptions
+) -> pl.DataFrame:
+    """The difference between the scores of both periods, per slice of a log.
+
+    `apart` is the same log with a slice per slice and `period`. `cells` are its pairs. The first
+    metric is compared; the others are facts, shown for each period.
+    """
+    metric, *facts = options.metrics
+    estimated = estimate(apart, cells, options, within=log.slice)
+    sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
+
+    def of(name: str, period: str) -> pl.Expr:
+        return pl.col(name).filter(pl.col("period") == period)
+
+    shown = [*with_limit_columns([metric.name]), *(fact.name for fact in facts)]
+    both = log.per_slice(
+        estimated.scores.lazy(),
+        **{name: pl.col(name).sum() for name in log.unscored},
+        **{f"{size}_{period}": of(size, period).sum() for size in sizes for period in _PERIODS},
+        **{f"{name}_{period}": of(name, period).max() for name in shown for period in _PERIODS},
+    ).collect()
+    before, after = (Side.of(both, metric.name, f"_{period}") for period in _PERIODS)
+    if not log.has_clusters:
+        change = difference(before, after, options.ci)
+    else:
+        covariance = _covariance(log, estimated, both, metric.name)
+        fewest = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
+        change = difference_by_cluster(before, after, options.ci, covariance, fewest)
+    scores = {"score_a": f"{metric.name}_before", "score_b": f"{metric.name}_after"}
+    return change.beside(both.with_columns(pl.col(name).alias(to) for to, name in scores.items()))
+
+
+def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:
+    """The covariance of the scores of both periods, from the clusters that are in both.
+
+    Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_before Φ_after,
+    divided by the rows before and by the rows after.
+    """
+    number = np.zeros(estimated.scores.height, np.int64)
+    if log.slice:
+        numbers = slices.select(*log.slice, number=pl.int_range(pl.len()))
+        of_slices = estimated.scores.select(log.slice)
+        of_periods = joined(of_slices, numbers, log.slice, maintain_order="left")
+        number = of_periods["number"].to_numpy()
+    cells, is_after = estimated.cells, (estimated.scores["period"] == "after").to_numpy()
+    of_period = cells.pairs.slices[cells.pair]
+    draws, order = cells.draws(slices.height, number[of_period])
+    phi = estimated.measured[metric].phi[cells.pair[order]]
+    influences = []
+    for is_here in (~is_after[of_period[order]], is_after[of_period[order]]):
+        n = added_up(draws.n * is_here, draws.slices, slices.height)
+        with np.errstate(all="ignore"):
+            influences.append(np.where(is_here, phi / n[draws.slices], 0.0))
+    return draws.products(*influences)

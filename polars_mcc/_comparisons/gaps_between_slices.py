@@ -1,10 +1,23 @@
-"""Pairs of slices → the gap between the lowest and the highest slice, for each metric."""
+"""Pairs of slices → for each metric, the gap from the lowest to the highest, and their spread.
+
+A score is a proportion v of m rows, as in `evidence`. If all slices are equal, they have the pooled
+proportion v̄ = Σ m·v / Σ m, so a slice has the variance v̄(1 - v̄)/m, also one whose few rows are all
+wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few rows of a rare label it has
+a longer tail than χ². So its p-value is of the χ² with the first three moments of X² (Imhof 1961).
+
+The interval of the gap holds for all pairs of slices at once. A pair has the interval of Zou (2007)
+with the critical value of Tukey's range of S normal numbers over √2. So far out, limits must have
+the tail of the binomial distribution, which is long where few rows are wrong: those of Clopper and
+Pearson (1934) have it, and Wilson's do not. The gap is the largest of the differences of all pairs,
+so its limits are the largest lower and the largest upper limit.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,15 +27,245 @@ from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import Side
-from polars_mcc._comparisons.evidence import LEVEL
-from polars_mcc._comparisons.gap_and_spread import Compared, Gap, gap_of, scale_of
+from polars_mcc._comparisons.evidence import LEVEL, Scale
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, joined
 from polars_mcc._intervals.count_arrays import floats
+from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._intervals.scores_with_intervals import estimate
+from polars_mcc._intervals.scores_of_arrays import estimate
 from polars_mcc._metrics.metric_type import Metric
-from polars_mcc._metrics.slice_sums import Segments
+from polars_mcc._metrics.slice_sums import Floats, Ints, Segments
+
+
+class Compared(NamedTuple):
+    """Slices that are compared with each other: arrays (slices,)."""
+
+    score: Floats
+    below: Floats
+    """The effective rows, by the lower limit."""
+    above: Floats
+    """The effective rows, by the upper limit."""
+
+
+class Gap(NamedTuple):
+    """The gap between slices; NaN is unknown."""
+
+    diff: float = math.nan
+    diff_low: float = math.nan
+    diff_high: float = math.nan
+    ratio: float = math.nan
+    spread: float = math.nan
+    p_value: float = math.nan
+
+
+def scale_of(metric: Metric) -> Scale:
+    """The range of a metric, as `Scale` has it, but scores are not turned."""
+    scale = Scale.of(metric)
+    if scale.turn == 1 or scale.low is None or scale.high is None:
+        return replace(scale, turn=1)
+    return replace(scale, turn=1, low=-scale.high, high=-scale.low)
+
+
+def rows_by_limits(
+    scale: Scale, score: Floats, low: Floats, high: Floats, n: Floats
+) -> tuple[Floats, Floats]:
+    """The rows m of scores by their lower and upper limits: of a rate, those it is a share of."""
+    below, above = (scale.effective_rows(score, limit, n) for limit in (low, high))
+    # At an end of the range, one limit is the score.
+    rows = np.fmin(below, above)
+    return np.where(np.isnan(below), rows, below), np.where(np.isnan(above), rows, above)
+
+
+def gap_of(slices: Compared, scale: Scale, ci: float) -> Gap:
+    """The gap between slices; unknown if there are fewer than two."""
+    score = slices.score
+    number = len(score)
+    if number < 2:
+        return Gap()
+    lowest, highest = score.min(), score.max()
+    low, high = _limits(slices, scale, ci)
+    spread, p_value = _spread_and_p_value(slices, scale)
+    return Gap(highest - lowest, low, high, _ratio(lowest, highest), spread, p_value)
+
+
+def _ratio(lowest: float, highest: float) -> float:
+    """The smaller over the larger score; unknown at 0/0, and below 0."""
+    return lowest / highest if lowest >= 0 and highest > 0 else math.nan
+
+
+def _limits(slices: Compared, scale: Scale, ci: float) -> tuple[float, float]:
+    """The limits of the gap: for all pairs of slices at once."""
+    z = range_quantile(len(slices.score), ci) / math.sqrt(2)
+    down, up = _reaches(slices, scale, z)
+    score = slices.score
+    i, j = (_outermost(side, reach) for side, reach in ((score, -down), (-score, -up)))
+    lower = score[i, None] - score[j] - np.hypot(down[i, None], up[j])
+    lower[i[:, None] == j] = -math.inf
+    i, j = (_outermost(side, reach) for side, reach in ((score, up), (-score, down)))
+    upper = score[i, None] - score[j] + np.hypot(up[i, None], down[j])
+    upper[i[:, None] == j] = -math.inf
+    span = math.inf if scale.low is None or scale.high is None else scale.high - scale.low
+    return max(float(lower.max()), 0.0), min(float(upper.max()), span)
+
+
+def _reaches(slices: Compared, scale: Scale, z: float) -> tuple[Floats, Floats]:
+    """How far the interval of each score reaches down, and up."""
+    if scale.low is None or scale.high is None:
+        return z / np.sqrt(slices.below), z / np.sqrt(slices.above)
+    v, span = scale.proportion(slices.score), scale.high - scale.low
+    both = np.stack([v, 1 - v])
+    down, up = span * (both - lower_limit(both, np.stack([slices.below, slices.above]), z))
+    return down, up
+
+
+def lower_limit(v: Floats, rows: Floats, z: float) -> Floats:
+    """The lower limit of Clopper and Pearson, of a proportion v of so many rows: any number.
+
+    At the limit, so many hits or more are as probable as more than z normal standard errors. Peizer
+    and Pratt (1968) give this number of standard errors, to some hundredths.
+    """
+    hits = v * rows - 0.5
+    misses = rows - hits
+    low, high = np.zeros_like(v), np.where(hits > 0, v, 0.0)
+    with np.errstate(all="ignore"):
+        for _ in range(_HALVINGS):
+            p = (low + high) / 2
+            q = 1 - p
+            apart = hits + 1 / 6 - (rows + 1 / 3) * p
+            apart += 0.02 * (q / (hits + 0.5) - p / (misses + 0.5) + (q - 0.5) / (rows + 1))
+            skew = 1 + q * _skew(hits / (rows * p)) + p * _skew(misses / (rows * q))
+            is_below = apart * np.sqrt(skew / ((rows + 1 / 6) * p * q)) > z
+            low, high = np.where(is_below, p, low), np.where(is_below, high, p)
+    return low
+
+
+def _skew(x: Floats) -> Floats:
+    """(1 - x² + 2x ln x) / (1 - x)², the g of Peizer and Pratt; by its series near 1."""
+    u = 1 - x
+    near = u / 3 + u**2 / 6 + u**3 / 10
+    return np.where(np.abs(u) < _NEAR, near, (1 - x**2 + 2 * x * np.log(x)) / u**2)
+
+
+_HALVINGS, _NEAR = 45, 1e-3
+
+
+def _outermost(score: Floats, reach: Floats) -> Ints:
+    """The slices that some pair of the largest limit may be of.
+
+    A limit grows with the score and the reach. So a slice counts only if at most one slice has more
+    of both: the other slice of its pair.
+    """
+    left, found = np.arange(len(score)), []
+    for _ in range(2):
+        order = left[np.lexsort([-reach[left], -score[left]])]
+        most = np.maximum.accumulate(reach[order])
+        is_out = np.diff(most, prepend=-math.inf) > 0
+        found.append(order[is_out])
+        left = order[~is_out]
+    return np.concatenate(found)
+
+
+def _spread_and_p_value(slices: Compared, scale: Scale) -> tuple[float, float]:
+    """The standard deviation between slices without that of samples; whether all are equal.
+
+    A score without a range has the variance 1/m.
+    """
+    df, rows, v = len(slices.score) - 1, np.fmin(slices.below, slices.above), slices.score
+    cumulants, span, unit = np.array([1.0, 2.0, 8.0]) * df, 1.0, 1.0
+    if scale.low is not None and scale.high is not None:
+        v, span = scale.proportion(v), scale.high - scale.low
+        mean = (rows * v).sum() / rows.sum()
+        unit = mean * (1 - mean)
+    if unit == 0:  # All rows are right, or all wrong.
+        return 0.0 if df > 1 else math.nan, 1.0
+    weights = rows / unit
+    whole = weights.sum()
+    squares = (weights * (v - (weights * v).sum() / whole) ** 2).sum()
+    if scale.low is not None:
+        each, every = (_cumulants(m, unit).sum(1) for m in (rows, rows.sum(keepdims=True)))
+        cumulants = np.fmax(each - every, cumulants)
+    p_value = _upper_tail(squares, *cumulants)
+    if df < 2:
+        return math.nan, p_value
+    between = (squares - df) / (whole - (weights**2).sum() / whole)
+    return span * math.sqrt(max(between, 0.0)), p_value
+
+
+def _cumulants(rows: Floats, unit: float) -> Floats:
+    """The first three cumulants of (X - m·v)² / (m·v(1 - v)), for a binomial X of m rows.
+
+    `unit` is v(1 - v). They follow from the sixth central moment of X.
+    """
+    s = 1 / (rows * unit)
+    fourth = 3 + (1 - 6 * unit) * s
+    sixth = 15 + (25 - 130 * unit) * s + (1 - 30 * unit + 120 * unit**2) * s**2
+    return np.stack([np.ones_like(s), fourth - 1, sixth - 3 * fourth + 2])
+
+
+def _upper_tail(x: float, mean: float, variance: float, third: float) -> float:
+    """The probability of at least x, of a scaled and shifted χ² with these cumulants."""
+    df = 8 * variance**3 / third**2
+    return chi_squared((x - mean) * math.sqrt(2 * df / variance) + df, df)
+
+
+@lru_cache(maxsize=256)
+def range_quantile(number: int, level: float) -> float:
+    """The quantile of the range of so many standard normal numbers.
+
+    The range is at most q with the probability S ∫ φ(x) (Φ(x) - Φ(x - q))^(S-1) dx.
+    """
+    x = np.linspace(-9, 9, 3601)
+    density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0]) * number
+    below = _cdf(x)
+    least, most = 0.0, 20.0
+    while most - least > 1e-10:
+        q = (least + most) / 2
+        share = (density * (below - _cdf(x - q)) ** (number - 1)).sum()
+        least, most = (q, most) if share < level else (least, q)
+    return (least + most) / 2
+
+
+def _cdf(x: Floats) -> Floats:
+    """The standard normal distribution function."""
+    p = normal(x) / 2
+    return np.where(x < 0, p, 1 - p)
+
+
+def chi_squared(x: float, df: float) -> float:
+    """The probability that χ² is at least x: the incomplete gamma function Q(df/2, x/2).
+
+    Abramowitz and Stegun (1964), 6.5.29 and 6.5.31.
+    """
+    a, x = df / 2, x / 2
+    if x <= 0:
+        return 1.0
+    scale = math.exp(a * math.log(x) - x - math.lgamma(a))
+    if x < a + 1:
+        term = total = 1 / a
+        k = a
+        while term > total * _CLOSE:
+            k += 1
+            term *= x / k
+            total += term
+        return max(1 - scale * total, 0.0)
+    # The continued fraction, by Lentz's method.
+    b = x + 1 - a
+    c, d = math.inf, 1 / b
+    fraction = d
+    for k in range(1, _TERMS):
+        step = -k * (k - a)
+        b += 2
+        d = 1 / (b + step * d)
+        c = b + step / c
+        fraction *= c * d
+        if abs(c * d - 1) < _CLOSE:
+            break
+    return scale * fraction
+
+
+_CLOSE, _TERMS = 1e-14, 10_000
+
 
 _GROUP, _ROWS = "of:group", "of:rows"  # no metric has these names
 LEAST_ROWS = 0.5
@@ -53,7 +296,8 @@ def gaps(
 ) -> pl.DataFrame:
     """The gap between the slices of each slice of `whole`, for each metric.
 
-    Slices of fewer than `min_n` rows are left out, and scores without an interval.
+    Slices of fewer than `min_n` rows are left out; and of a metric, slices whose score has no
+    interval, or is of fewer than half as many rows.
     """
     own = [key for key in log.keys if key not in whole.keys]
     if log.sets is not None:  # A set without keys of its own has one slice.
@@ -76,7 +320,9 @@ def gaps(
     names = slices.select(slice_name(texts, log.sets))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
     answers = [
-        _of_metric(slices, names.to_series(), segments, metric, asked.ci).hstack(groups)
+        _of_metric(slices, names.to_series(), segments, metric, ci=asked.ci, min_n=min_n).hstack(
+            groups
+        )
         for metric in asked.metrics
     ]
     return with_adjusted(pl.concat(answers), correction).select(
@@ -85,18 +331,24 @@ def gaps(
 
 
 def _of_metric(
-    slices: pl.DataFrame, names: pl.Series, segments: Segments, metric: Metric, ci: float
+    slices: pl.DataFrame,
+    names: pl.Series,
+    groups: Segments,
+    metric: Metric,
+    *,
+    ci: float,
+    min_n: int,
 ) -> pl.DataFrame:
     """The gap of a metric in each group of slices."""
     score, low, high, _ = Side.of(slices, metric.name)
-    scale, n = scale_of(metric), floats(slices[_ROWS])
-    below, above = (scale.effective_rows(score, limit, n) for limit in (low, high))
-    # At an end of the range, one limit is the score.
-    rows = np.fmin(below, above)
-    below, above = (np.where(np.isnan(side), rows, side) for side in (below, above))
+    scale = scale_of(metric)
+    below, above = rows_by_limits(scale, score, low, high, floats(slices[_ROWS]))
+    rows = np.minimum(below, above)
     is_known = (rows > LEAST_ROWS) & ~np.isnan(low) & ~np.isnan(high)
+    if scale.low is not None:  # A rate may be of few rows.
+        is_known &= np.round(2 * rows, 6) >= min_n
     answers = []
-    for start, length in zip(segments.starts, segments.lengths, strict=True):
+    for start, length in zip(groups.starts, groups.lengths, strict=True):
         places = start + np.flatnonzero(is_known[start : start + length])
         group = Compared(score[places], below[places], above[places])
         size = slices["n"].gather(places).sum()

@@ -10,15 +10,14 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
-from polars_mcc._base.message_parts import Words, option, said
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._base.message_parts import Words, option, refused
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, unscored_columns
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._keys.any_key import IntoKey, check_plain, keys_of
-from polars_mcc._keys.trailing import step_of
+from polars_mcc._keys.each_rollup_cube_sets_trailing import step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import with_labels_for
 from polars_mcc._metrics.metric_type import Metric
@@ -53,11 +52,7 @@ def names_of(
 
 
 def names_of_periods(
-    metric: Metric,
-    *,
-    has_clusters: bool,
-    waiting: bool,
-    p_values: Iterable[str] = P_VALUES,
+    metric: Metric, *, has_clusters: bool, waiting: bool, p_values: Iterable[str] = P_VALUES
 ) -> dict[str, str]:
     """The columns of an answer about two periods, each with its name."""
     sizes = ("n", "n_clusters") if has_clusters else ("n",)
@@ -111,8 +106,7 @@ def keys_and_within(
     )
     if not names:
         call = Words(f"{verb}('country')", "--by country")
-        missing = said(f"{verb} compares slices: name the keys to slice by, as in ", call)
-        raise ValueError(missing)
+        raise refused(f"{verb} compares slices: name the keys to slice by, as in ", call)
     for name in {*names} & {*of_whole}:
         raise ValueError(f"'{name}' is a key and also in within: remove it from one of them")
     return inside, names, of_whole
@@ -138,11 +132,10 @@ def level_without(
         msg = "ci and false_alarms both say how sure an alarm must be: leave one of them out"
         raise ValueError(msg)
     if correction not in {"holm", "bonferroni"}:
-        msg = said(
+        raise refused(
             option("correction", correction),
             " does not limit false alarms to one in a time: use 'holm' or 'bonferroni'",
         )
-        raise ValueError(msg)
     start = pl.lit(datetime(2001, 1, 1))  # noqa: DTZ001 - any year of 365 days
     lengths = []
     for name, length in (("every", every), ("false_alarms", false_alarms)):
@@ -151,5 +144,5 @@ def level_without(
     step, time = lengths
     if step >= time:
         given = option("false_alarms", false_alarms)
-        raise ValueError(said(given, f" must be longer than a period of {every}"))
+        raise refused(given, f" must be longer than a period of {every}")
     return 1 - float(step / time)

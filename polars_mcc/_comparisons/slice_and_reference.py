@@ -17,7 +17,8 @@ from polars_mcc._comparisons.difference_interval import (
     reaches,
     with_limits,
 )
-from polars_mcc._comparisons.evidence import Scale
+from polars_mcc._comparisons.evidence import LEVEL, Scale
+from polars_mcc._comparisons.gaps_between_slices import rows_by_limits, scale_of
 from polars_mcc._comparisons.rest_of_log import pairs_of_rest
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.sliced_log import SlicedLog
@@ -26,8 +27,13 @@ from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
 from polars_mcc._intervals.interval_options import TO, IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
-from polars_mcc._intervals.scores_of_arrays import Given, Scorer, has_classes
-from polars_mcc._intervals.scores_with_intervals import Estimate, estimate
+from polars_mcc._intervals.scores_of_arrays import (
+    Estimate,
+    Given,
+    Scorer,
+    estimate,
+    has_classes,
+)
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
 
@@ -104,9 +110,22 @@ def contrasts(
         here = scores.gather(slices)
         of_labels = _to_expected(metric, here, given, floats(both["n"]), asked.ci).p_value
         compared = _by_labels(compared, metric, estimated.cells.pairs, totals, of_labels)
-    rows = np.append(estimated.cells.pairs.effective(is_frequency=log.is_frequency), math.inf)
+    rows = np.append(_rows(estimated, metric), math.inf)
     is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= min_n))
     return with_adjusted(compared.with_columns(pl.when(is_tested).then("p_value")), correction)
+
+
+def _rows(estimated: Estimate, metric: Metric) -> Floats:
+    """The rows of each slice, but at most twice those that its score is of."""
+    pairs, scorer, scale = estimated.cells.pairs, estimated.scorer, scale_of(metric)
+    rows = pairs.effective(is_frequency=scorer.is_frequency)
+    if scale.low is None:
+        return rows
+    limits = IntervalOptions(LEVEL, is_compared=True)
+    known = scorer.measured(pairs, limits, estimated.pools)[metric.name]
+    ends = rows_by_limits(scale, known.score, known.interval.low, known.interval.high, rows)
+    least: Floats = np.fmin(rows, np.round(2 * np.minimum(*ends), 6))
+    return least
 
 
 def _by_labels(

@@ -12,10 +12,9 @@ import polars as pl
 
 from polars_mcc._base.message_parts import Words, quoted, said
 from polars_mcc._base.warnings_to_users import warn_of
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.label_hashes import hash_of, hashed
 from polars_mcc._counts.labels_seen import SEEN, Seen
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly, none_labelled
 from polars_mcc._frame.columns import as_expr

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base.message_parts import Words, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
-from polars_mcc._frame.frames import Frame
+from polars_mcc._frame.columns import Frame
 from polars_mcc._frame.late_labels import is_as_long
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.roles import LABELLED_AT, Roles

@@ -19,8 +19,7 @@ from polars_mcc._display.table_and_to_numpy import (
     window_keys,
 )
 from polars_mcc._display.undefined_scores import where_collapsed, where_undefined
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import check_collected
+from polars_mcc._frame.columns import as_expr, check_collected
 from polars_mcc._keys.any_key import TOTAL
 
 try:
@@ -28,7 +27,8 @@ try:
 except ModuleNotFoundError as error:
     raise missing(subject="a chart", package="altair", extra="plot") from error
 
-__all__ = ["alt"]  # other modules take altair from here, where the error says what to install
+# Other modules take altair from here, where the error says what to install.
+__all__ = ["COLOUR", "GREY", "alt"]
 Chart: TypeAlias = alt.LayerChart
 Charts: TypeAlias = alt.LayerChart | alt.FacetChart
 

@@ -21,8 +21,7 @@ from polars_mcc._base.errors_on_collect import in_own_words
 from polars_mcc._base.missing_package import missing
 from polars_mcc._base.unstable_polars import batches_of, is_scan_alone, source_of
 from polars_mcc._counts.pair_counts import READING, Reading
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import Frame, polars_frame
+from polars_mcc._frame.columns import Frame, as_expr, polars_frame
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -194,5 +193,4 @@ def _rows_at_once(log: pl.LazyFrame) -> int | None:
     """The number of rows, if it is in the footers of files, or the rows are in memory."""
     if not is_scan_alone(log):
         return None
-    rows: int = log.select(pl.len()).collect().item()
-    return rows
+    return int(log.select(pl.len()).collect().item())

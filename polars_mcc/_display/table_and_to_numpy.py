@@ -12,9 +12,9 @@ from polars_mcc._base.missing_package import missing
 from polars_mcc._base.slice_names import slice_name, value_in_words
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SAID, SET
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import check_collected
+from polars_mcc._frame.columns import as_expr, check_collected
 from polars_mcc._frame.labels import label_names
+from polars_mcc._keys.bins import is_calendar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -159,7 +159,7 @@ def key_columns(answer: pl.DataFrame, verb: str = "") -> list[str]:
 def window_keys(answer: pl.DataFrame) -> list[str]:
     """The key that is the time of windows, if there is one."""
     pairs = zip(answer.columns, answer.columns[1:], strict=False)
-    return [name for name, after in pairs if after == COMPLETE and is_time(answer.schema[name])]
+    return [name for name, after in pairs if after == COMPLETE and is_calendar(answer.schema[name])]
 
 
 def _is_added(answer: pl.DataFrame, at: int) -> bool:
@@ -169,11 +169,6 @@ def _is_added(answer: pl.DataFrame, at: int) -> bool:
         labels = label_names(answer["gold"].unique(maintain_order=True))
         return {*after} <= _CELL_COLUMNS or after[: len(labels) + 1] == [*labels, "n_null"]
     return name in _FIRST_ADDED and after[: len(_FIRST_ADDED[name])] == _FIRST_ADDED[name]
-
-
-def is_time(dtype: pl.DataType) -> bool:
-    """Whether a key is drawn on a time axis: a Date or Datetime, not a Time or Duration."""
-    return isinstance(dtype, (pl.Date, pl.Datetime))
 
 
 def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:

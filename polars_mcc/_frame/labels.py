@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, unless
-from polars_mcc._base.message_parts import Words, cast, column, option, said, sql_text
+from polars_mcc._base.message_parts import Words, cast, column, option, refused, said, sql_text
 from polars_mcc._base.values_as_text_or_markdown import BOOLEANS, read_as
 
 T = TypeVar("T")
@@ -107,8 +107,10 @@ class LabelsDiffer(pl.exceptions.SchemaError):
 
     @property
     def word(self) -> str:
-        """The word for true."""
-        return self.true if isinstance(self.true, str) else "True"
+        """The word for true: the one that was named, or the first label."""
+        labels = [label for label in self.known.get(self.name, ()) if label is not None]
+        first = "True" if "True" in labels or not labels else str(labels[0])
+        return self.true if isinstance(self.true, str) else first
 
     @property
     def words(self) -> Words:
@@ -211,7 +213,7 @@ def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl
         msg = said(given, f" do not have the dtype of the columns, {dtype}: {error}")
         raise pl.exceptions.SchemaError(msg) from error
     if listed.is_duplicated().any():
-        raise ValueError(said(option("labels", list(labels)), " lists a label twice"))
+        raise refused(option("labels", list(labels)), " lists a label twice")
     return listed
 
 

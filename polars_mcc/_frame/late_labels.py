@@ -15,6 +15,7 @@ from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame.columns import (
+    Frame,
     NamedColumns,
     as_expr,
     check_time,
@@ -22,7 +23,6 @@ from polars_mcc._frame.columns import (
     one_column,
     several_columns,
 )
-from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_list, of_two_labels
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
@@ -101,14 +101,14 @@ def _joined(source: Any, outcomes: Any, given: GivenRoles) -> tuple[Any, str]:  
         )
     found = _Found.of(source, outcomes, given)
     if not isinstance(source, Frame):
-        from polars_mcc._frame.late_labels_of_engines import joined_by_engine  # noqa: PLC0415 - narwhals
+        from polars_mcc._frame.engines import joined_by_engine  # noqa: PLC0415 - narwhals
 
         joined = joined_by_engine(source, outcomes, found.of_labels, found.gold, found.latest)
         return joined, found.gold.name
     labels = _of_polars(outcomes.lazy(), found)
     if isinstance(source, pl.LazyFrame):
         return labels.beside(source), labels.gold
-    warn_of(shared_ids(source.lazy(), labels))
+    warn_of(about_ids(source.lazy(), labels, source.lazy()))
     return _collected(labels.beside(source.lazy(), in_order=True)), labels.gold
 
 
@@ -190,7 +190,7 @@ def _dtype_of_id(
         msg = f"{what}an id must be a plain value; its parts may be several columns"
         raise pl.exceptions.SchemaError(msg)
     if is_float := any(dtype.is_float() for dtype in both):
-        what += "floats that look alike may differ, so an id is an integer or text; "
+        what += "floats that look alike may differ; if all are whole numbers, "
     else:
         with suppress(pl.exceptions.SchemaError):
             return common_dtype([(name, own), (name, other)])
@@ -383,14 +383,43 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
         return rows.collect()
 
 
-def shared_ids(predictions: pl.LazyFrame, labels: LabelsOfIds) -> Iterator[str]:
-    """A sentence if several predictions share an id. The predictions are read."""
-    keys = predictions.select(labels.keys).drop_nulls()
-    names = keys.collect_schema().names()
-    of_shared = keys.group_by(names).len().filter(pl.col("len") > 1)
-    if n := of_shared.select(pl.sum("len")).collect(engine="streaming").item():
-        ids = quoted(name.removeprefix(_ID) for name in names)
+_MANY = 0.1
+"""The share of labels without a prediction, and of predictions without a label, that is told."""
+
+
+def about_ids(
+    predictions: pl.LazyFrame, labels: LabelsOfIds, every: pl.LazyFrame | None
+) -> Iterator[str]:
+    """Sentences if several predictions share an id; and if labels and predictions miss each other.
+
+    `every` are all predictions, also those that are not scored, if they are known. Both are read.
+    """
+    names = [key.meta.output_name() for key in labels.keys]
+    ids = quoted(name.removeprefix(_ID) for name in names)
+
+    def numbers(rows: pl.LazyFrame) -> pl.LazyFrame:
+        return rows.select(labels.keys).drop_nulls().group_by(names).agg(n=pl.len())
+
+    def sums(*queries: pl.LazyFrame) -> list[int]:
+        with in_own_words():
+            answers = pl.collect_all(
+                [rows.select(pl.sum("n")) for rows in queries], engine="streaming"
+            )
+        return [answer.item() for answer in answers]
+
+    [shared] = sums(numbers(predictions).filter(pl.col("n") > 1))
+    if shared:
         yield (
-            f"{n} predictions share their id ({ids}) with another: each of them is scored, by the "
-            "same label"
+            f"{shared} predictions share their id ({ids}) with another: each of them is scored, by "
+            "the same label"
+        )
+    if every is None:
+        return
+    each, known = numbers(every), labels.rows.select(*names, n=1)
+    apart = (a.join(b, on=names, how="anti") for a, b in ((known, each), (each, known)))
+    n_labels, n, lonely, waiting = sums(known, each, *apart)
+    if _MANY * n < waiting < n and lonely > _MANY * n_labels:
+        yield (
+            f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
+            f"{waiting} of {n} predictions wait: do ids have the same spelling?"
         )

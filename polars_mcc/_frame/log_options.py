@@ -12,8 +12,7 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.message_parts import as_arguments, quoted
-from polars_mcc._frame.columns import IntoColumn, IntoColumns
-from polars_mcc._frame.frames import Frame, FrameT, OtherFrame
+from polars_mcc._frame.columns import Frame, FrameT, IntoColumn, IntoColumns, OtherFrame
 from polars_mcc._frame.late_labels import with_late_labels
 from polars_mcc._frame.missing_and_likely_columns import role_like
 from polars_mcc._frame.roles import GivenRoles, Roles, roles_of

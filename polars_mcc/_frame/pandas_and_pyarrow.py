@@ -18,9 +18,8 @@ import polars as pl
 import pyarrow as pa
 
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._frame.columns import IntoColumn, NamedColumns, Weighed
+from polars_mcc._frame.columns import Frame, IntoColumn, NamedColumns, Weighed
 from polars_mcc._frame.engines import Engine, EngineQuery
-from polars_mcc._frame.frames import Frame
 
 _SAMPLE = 1000  # values of a column of objects that tell its dtype
 _PLAIN = {

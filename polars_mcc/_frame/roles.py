@@ -11,8 +11,9 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls, Role, check_choice, check_number
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._frame.columns import (
+    Frame,
     IntoColumn,
     IntoColumns,
     NamedColumns,
@@ -24,7 +25,6 @@ from polars_mcc._frame.columns import (
     one_column,
     several_columns,
 )
-from polars_mcc._frame.frames import Frame
 from polars_mcc._frame.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, likely
 
@@ -154,8 +154,9 @@ class Roles:
                 call = verb if verb.endswith(")") else f"{verb}(...)"
                 default = GivenRoles._field_defaults[name]
                 instead = Words(f", as in log({name}={default!r}).{call}")
-                msg = said(verb, " does not support ", what, f": {reason}; leave it out", instead)
-                raise ValueError(msg)
+                raise refused(
+                    verb, " does not support ", what, f": {reason}; leave it out", instead
+                )
 
     def check_score_per_class(self) -> None:
         """Raise a ValueError if the log has one score of a row."""
@@ -245,12 +246,11 @@ def _check_together(given: GivenRoles) -> None:
             "one of them"
         )
     if given.waiting and given.nulls == "label":
-        msg = said(
+        raise refused(
             option("nulls", "label"),
             " does not support labels that come later: a row that waits has no class; fill the "
             "nulls of the predictions, and leave nulls out",
         )
-        raise ValueError(msg)
 
 
 def _check_reweighting(roles: Roles) -> None:
@@ -263,8 +263,7 @@ def _check_reweighting(roles: Roles) -> None:
     for what, (reason, is_given) in reasons.items():
         if is_given:
             policy = option("nulls", roles.nulls)
-            msg = said(policy, f" does not support {what}: {reason}; leave one of them out")
-            raise ValueError(msg)
+            raise refused(policy, f" does not support {what}: {reason}; leave one of them out")
 
 
 def _label_dtype(

@@ -18,12 +18,13 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
 from polars_mcc._base.errors_on_collect import Failure, reason, unless
 from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, quoted, said
+from polars_mcc._base.values_as_text_or_markdown import read_as
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text
-from polars_mcc._frame.late_labels import LabelsOfIds, labels_of_ids, shared_ids, with_late_labels
+from polars_mcc._frame.late_labels import LabelsOfIds, about_ids, labels_of_ids, with_late_labels
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._frame.roles import GivenRoles
@@ -156,7 +157,10 @@ class TypedLog:
     def __post_init__(self) -> None:
         """Read the files as the options say. An id in a CSV file is text, as it stands."""
         options = self.options
-        ids = options.on or () if self.is_csv else ()
+        ids = list[str]()
+        if self.is_csv and options.on:
+            schema = read_files.scan_logs(self.inputs).collect_schema()
+            ids = [name for sql in options.on for name in columns_in(sql, schema)]
         of_csv = (*(options.text or ()), *ids), options.null or (), options.separator
         if self.is_csv or not any(of_csv) or self.of_labels is None or not self.of_labels.is_csv:
             object.__setattr__(self, "inputs", self.inputs.read_as(*of_csv))
@@ -194,7 +198,8 @@ class TypedLog:
                 ids = {name: own[name] for name in options.on or () if name in own}
                 times = {options.latest: pl.Int64()} if options.latest else {}
                 source = pl.LazyFrame(schema={options.gold: pl.Null(), **schema, **ids, **times})
-        text = [name for name in (*(options.text or ()), *(options.on or ())) if name in schema]
+        text = [name for name in options.text or () if name in schema]
+        text += [name for sql in options.on or () for name in columns_in(sql, schema)]
         of_csv: Any = {"text": text, "null": options.null, "separator": options.separator}
         of_csv = of_csv if logs.format.name == CSV else {}
         own_options = LogOptions(gold=options.gold, pred=[options.gold], **of_csv)
@@ -249,11 +254,12 @@ class TypedLog:
         known = rows.collect_schema()
         for name in names if self.is_csv else ():
             dtype: Any = beside.get(name, pl.String())
-            is_time, text = isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)), as_expr(name)
-            is_number = dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean
-            if known.get(name) != pl.String or not (is_time or is_number):
+            is_plain = dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean
+            is_plain |= isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
+            if known.get(name) != pl.String or not is_plain:
                 continue  # Ids of other dtypes are refused later.
-            value = (text.str.strptime if is_time else text.cast)(dtype, strict=False)
+            text = as_expr(name)
+            value = read_as(text, pl.String(), dtype)
             spelled = value.cast(pl.String) if dtype != pl.Datetime else text
             is_other = text.is_not_null() & (value.is_null() | (spelled != text))
             numbers = f"; for numbers, use --on '{as_sql(name)}::BIGINT'" * dtype.is_integer()
@@ -273,12 +279,13 @@ class TypedLog:
         with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._outcomes.read]):
             return labels.in_memory()
 
-    def shared_ids(self) -> Iterator[str]:
-        """A sentence if several predictions share an id. Those that are old enough are read."""
+    def about_ids(self) -> Iterator[str]:
+        """Sentences about the ids of predictions and labels. The log is read again."""
         if self._outcomes is not None:
             alone = self._given._replace(outcomes=None, on=None, latest=None)
             rows, _ = with_late_labels(self._own.rows, alone)
-            yield from shared_ids(rows, labels_of_ids(rows, self._given))
+            every = self._own.rows if self.options.filter is None else None
+            yield from about_ids(rows, labels_of_ids(rows, self._given), every)
 
     @cached_property
     def _own(self) -> TypedColumns:

@@ -12,9 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_mcc._metrics.brier_log_loss_ece import LARGEST_LOG_LOSS, Loss, brier, log_loss
 from polars_mcc._metrics.derivatives import ArrayColumns, Column
-from polars_mcc._metrics.roc_auc_top_k import hit
+from polars_mcc._metrics.roc_auc_top_k_brier_log_loss_ece import (
+    LARGEST_LOG_LOSS,
+    Loss,
+    brier,
+    hit,
+    log_loss,
+)
 from polars_mcc._metrics.slice_sums import Floats, Segments
 
 

@@ -15,27 +15,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from statistics import NormalDist
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_mcc._counts.class_counts import classes_of_pairs, is_scored
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._intervals.interval_options import (
-    Bootstrap,
-    IntervalOptions,
-    limit_columns,
-    with_limit_columns,
-)
+from polars_mcc._intervals import interval_options
+from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.metric_type import Metric
-
-_Floats: TypeAlias = npt.NDArray[np.float64]
-_Ints: TypeAlias = npt.NDArray[np.int64]
+from polars_mcc._metrics.slice_sums import Floats, Ints
 
 _AT_A_TIME = 2**21  # how many counts are drawn before they are scored
 _SLICE, _DRAW = "of:slice", "of:draw"  # no metric has these names
@@ -59,42 +51,42 @@ class Resampled:
         return "cluster" in self.cells.columns
 
     @property
-    def n(self) -> _Ints:
+    def n(self) -> Ints:
         """The rows of each cell."""
         return self.cells["n"].to_numpy()
 
     @property
-    def drawn_n(self) -> _Ints:
+    def drawn_n(self) -> Ints:
         """The rows that a cell gets each time its unit is drawn."""
         return self.n if self.has_clusters else np.ones_like(self.n)
 
     @cached_property
-    def units(self) -> _Ints:
+    def units(self) -> Ints:
         """The unit of each cell, as a number from 0 on."""
         if not self.has_clusters:
             return np.arange(self.cells.height)
         ranks = self.cells["cluster"].rank("dense").fill_null(0)  # a null is a cluster too
-        numbers: _Ints = np.unique(ranks.to_numpy(), return_inverse=True)[1]
+        numbers: Ints = np.unique(ranks.to_numpy(), return_inverse=True)[1]
         return numbers
 
     @cached_property
-    def weights(self) -> _Ints:
+    def weights(self) -> Ints:
         """How often each unit occurs."""
         return np.ones(int(self.units.max()) + 1, np.int64) if self.has_clusters else self.n
 
-    def draws(self, generator: np.random.Generator, size: int) -> _Ints:
+    def draws(self, generator: np.random.Generator, size: int) -> Ints:
         """Draw the rows of each cell in `size` replicates: an array (size, cells)."""
         total = self.weights.sum()
         drawn = generator.multinomial(int(total), self.weights / total, size=size)
         return drawn[:, self.units] * self.drawn_n
 
-    def without_a_draw(self, step: int) -> Iterator[_Ints]:
+    def without_a_draw(self, step: int) -> Iterator[Ints]:
         """The rows of each cell with one row or cluster left out: the jackknife, in steps."""
         for first in range(0, len(self.weights), step):
             left_out = np.arange(first, min(first + step, len(self.weights)))[:, None]
             yield self.n - self.drawn_n * (self.units == left_out)
 
-    def jackknife(self, without: _Floats) -> _Floats:
+    def jackknife(self, without: Floats) -> Floats:
         """The influence of each draw on a score, from the score without it, and its weight."""
         known = ~np.isnan(without)
         if not known.any():
@@ -102,7 +94,7 @@ class Resampled:
         without, weights = without[known], self.weights[known]
         return np.stack([np.average(without, weights=weights) - without, weights])
 
-    def as_pairs(self, counts: _Ints) -> pl.DataFrame:
+    def as_pairs(self, counts: Ints) -> pl.DataFrame:
         """The pairs of tables with these counts, (tables, cells): a row per table and cell."""
         tables, cells = counts.shape
         place = np.tile(np.arange(cells), tables)
@@ -134,7 +126,7 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     generators = {table.number: np.random.default_rng(seeds[table.number]) for table in tables}
     names = [metric.name for metric in options.metrics]
     schema: dict[str, pl.DataType] = {_SLICE: pl.UInt32(), "n_clusters": pl.Int64()}
-    schema |= dict.fromkeys(limit_columns(names), pl.Float64())
+    schema |= dict.fromkeys(interval_options.limit_columns(names), pl.Float64())
     known: list[dict[str, float | None]] = []
     for some in _portions(tables, method.replicates):
         step = max(1, _AT_A_TIME // sum(table.cells.height for table in some))
@@ -153,11 +145,11 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
                 influence = None if left_out is None else table.jackknife(left_out[name].to_numpy())
                 score, scores = slices[name][table.number], drawn[name].to_numpy()
                 interval = _interval(metric, score, scores, options.ci, influence)
-                limits |= dict(zip(limit_columns([name]), interval, strict=True))
+                limits |= dict(zip(interval_options.limit_columns([name]), interval, strict=True))
             known.append(limits)
     shown = [pl.col("n_clusters").fill_null(0)] if log.pair_splits else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
-        *log.slice, "n", *shown, *with_limit_columns(names), *log.unscored
+        *log.slice, "n", *shown, *interval_options.with_limit_columns(names), *log.unscored
     )
 
 
@@ -186,7 +178,7 @@ def _scored(
     log: SlicedLog,
     options: IntervalOptions,
     tables: Sequence[Resampled],
-    steps: Iterable[Sequence[_Ints | None]],
+    steps: Iterable[Sequence[Ints | None]],
 ) -> list[pl.DataFrame]:
     """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
     alone = replace(log.whole, has_models=False, slice_splits=(_SLICE, _DRAW), pair_splits=())
@@ -205,11 +197,7 @@ def _scored(
 
 
 def _interval(
-    metric: Metric,
-    score: float | None,
-    replicates: _Floats,
-    ci: float,
-    influence: _Floats | None,
+    metric: Metric, score: float | None, replicates: Floats, ci: float, influence: Floats | None
 ) -> tuple[float | None, ...]:
     """The limits and the standard error of a score, from its replicates; None if unknown."""
     unknown = (None, None, None)
@@ -229,7 +217,7 @@ def _interval(
     return float(low), float(high), se
 
 
-def _bca(tails: list[float], replicates: _Floats, score: float, influence: _Floats) -> list[float]:
+def _bca(tails: list[float], replicates: Floats, score: float, influence: Floats) -> list[float]:
     """The tails, corrected for bias and acceleration (Efron 1987)."""
     # Sums of floats may differ in their last bits, although a draw has the counts of the sample.
     is_tie = np.isclose(replicates, score, rtol=1e-12, atol=1e-12)

@@ -184,12 +184,7 @@ class Classes:
 
     @classmethod
     def of(
-        cls,
-        pairs: Counted,
-        labels: pl.Series,
-        is_positive: Floats,
-        *,
-        is_reweighted: bool = False,
+        cls, pairs: Counted, labels: pl.Series, is_positive: Floats, *, is_reweighted: bool = False
     ) -> tuple[Classes, Counted]:
         """The classes of coded pairs; and the pairs with places of classes, in floats.
 

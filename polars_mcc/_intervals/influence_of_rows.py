@@ -33,8 +33,8 @@ from polars_mcc._intervals.smoothed_tables import (
     pseudo_rows,
 )
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
+from polars_mcc._metrics.mcc_and_one_vs_rest import TwoByTwo
 from polars_mcc._metrics.metric_type import Metric, OverClasses, Terms
-from polars_mcc._metrics.one_vs_rest import TwoByTwo
 from polars_mcc._metrics.slice_sums import Flags, Floats, Segments, added_up
 
 _NONE = np.zeros(0)
@@ -236,13 +236,7 @@ def columns_of_classes(
 
 
 def _pseudo_rows(
-    rows: Segments,
-    table: ClassTable,
-    gold: Floats,
-    pred: Floats,
-    both: Floats,
-    *,
-    is_by_pred: bool,
+    rows: Segments, table: ClassTable, gold: Floats, pred: Floats, both: Floats, *, is_by_pred: bool
 ) -> tuple[Moments, Floats]:
     """The pseudo-rows of a table by their prediction; and Σ φ² of those beyond, (slices,).
 

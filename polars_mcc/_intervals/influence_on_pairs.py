@@ -12,15 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from polars_mcc._intervals import influence_of_rows
 from polars_mcc._intervals.count_arrays import Classes, Counted
-from polars_mcc._intervals.influence_of_rows import (
-    Influence,
-    differentiated,
-    ends_of,
-    portions,
-    smoothed_tables,
-    together,
-)
 from polars_mcc._intervals.pooled_slices import Expected
 from polars_mcc._intervals.reweighting import Moments
 from polars_mcc._intervals.smoothed_tables import (
@@ -36,15 +29,11 @@ from polars_mcc._metrics.slice_sums import Floats
 
 
 def values_of_pairs(
-    classes: Classes,
-    pairs: Counted,
-    labels: pl.Series,
-    metric: Metric,
-    zero_division: float | None,
+    classes: Classes, pairs: Counted, labels: pl.Series, metric: Metric, zero_division: float | None
 ) -> Floats:
     """A metric of pairs in floats: (slices,). NaN without rows; 0/0 is `zero_division`."""
     _, terms = columns_of_pairs(pairs, _labels_of(pairs, labels, classes))
-    value = differentiated(metric, terms, zero_division).of_slices().value
+    value = influence_of_rows.differentiated(metric, terms, zero_division).of_slices().value
     return np.where(classes.s > 0, np.broadcast_to(value, classes.s.shape), math.nan)
 
 
@@ -56,7 +45,7 @@ def influences_on_pairs(
     expected: Expected | None = None,
     *,
     is_smoothed: bool = True,
-) -> dict[str, Influence]:
+) -> dict[str, influence_of_rows.Influence]:
     """The influences of rows on metrics of pairs, at the observed table and at smoothed ones.
 
     A mean of numbers of rows, such as a cost, is smoothed by gold label alone. `expected`: slices
@@ -72,7 +61,7 @@ def influences_on_pairs(
     is_pooled = is_smoothed and expected is not None and not are_means
     pooled = pooled_pairs(classes, expected) if is_pooled and expected is not None else None
     found, first = [], 0
-    for part, [(_, own)] in portions(classes, [(observed_table(classes), pairs)]):
+    for part, [(_, own)] in influence_of_rows.portions(classes, [(observed_table(classes), pairs)]):
         tables = [own]
         if is_smoothed:
             sides = ("gold",) if are_means else ("gold", "pred")
@@ -81,15 +70,12 @@ def influences_on_pairs(
             tables.append(pooled.of_slices(first, own.number))
         found.append(_of_some_pairs(tables, labels, metrics, part))
         first += own.number
-    return together(found)
+    return influence_of_rows.together(found)
 
 
 def _of_some_pairs(
-    tables: Sequence[Counted],
-    labels: pl.Series,
-    metrics: Sequence[Metric],
-    classes: Classes | None,
-) -> dict[str, Influence]:
+    tables: Sequence[Counted], labels: pl.Series, metrics: Sequence[Metric], classes: Classes | None
+) -> dict[str, influence_of_rows.Influence]:
     """The influences of rows on metrics of the pairs of some slices: the observed ones are first.
 
     The observed pairs have places of classes; the others have codes of labels.
@@ -104,11 +90,11 @@ def _of_some_pairs(
         each = [of_table[metric.name] for of_table in of_tables]
         value, squares = (np.stack(arrays) for arrays in zip(*(of[:2] for of in each), strict=True))
         _, _, ends, phi = each[0]
-        own = smoothed_tables("gold", is_pooled=False)
+        own = influence_of_rows.smoothed_tables("gold", is_pooled=False)
         if not metric.is_mean:
-            own = smoothed_tables(None, is_pooled=len(tables) > POOLED)
+            own = influence_of_rows.smoothed_tables(None, is_pooled=len(tables) > POOLED)
         smoothed = own if len(tables) > 1 else [OBSERVED]
-        influences[metric.name] = Influence.of(
+        influences[metric.name] = influence_of_rows.Influence.of(
             value, ends, squares, smoothed, phi, is_mean=metric.is_mean
         )
     return influences
@@ -128,7 +114,7 @@ def _of_pairs(
     col, terms = columns_of_pairs(pairs, _labels_of(pairs, labels, classes))
     found = {}
     for metric in metrics:
-        score = differentiated(metric, terms)
+        score = influence_of_rows.differentiated(metric, terms)
         s = pairs.rows.sum(pairs.n)
         [gradient] = score.gradient(col("n"))
         gradient = gradient * pairs.rows.spread(s)
@@ -139,7 +125,7 @@ def _of_pairs(
             moments = Moments.of(pairs.n, phi, pairs.pred, classes.rows.size)
             squares += classes.rows.sum(moments.added_squares(classes.per_label))
         value = np.broadcast_to(score.of_slices().value, s.shape)
-        found[metric.name] = value, squares / s, ends_of(metric, terms), phi
+        found[metric.name] = value, squares / s, influence_of_rows.ends_of(metric, terms), phi
     return found
 
 

@@ -33,8 +33,8 @@ import numpy as np
 from polars_mcc._intervals.count_arrays import Classes, Counted, Draws
 from polars_mcc._intervals.influence_of_rows import columns_of_classes, differentiated
 from polars_mcc._intervals.smoothed_tables import ClassTable
+from polars_mcc._metrics.mcc_and_one_vs_rest import TwoByTwo
 from polars_mcc._metrics.metric_type import Metric
-from polars_mcc._metrics.one_vs_rest import TwoByTwo
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
 
 _NEARLY_NOTHING = 1e-9  # of U

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 import polars as pl
 
 from polars_mcc._base.allowed_values import Align
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, resolved
 from polars_mcc._frame.log_options import Described
 
@@ -159,12 +159,11 @@ def keys_of(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     if not long and not has_sets:
         return Keys(columns, None, windows)
     if long and not columns.names:
-        msg = said(
+        raise refused(
             option("long", value=True),
             " names slices by their keys: name at least one, as in ",
             Words("by('country')", "--by country"),
         )
-        raise ValueError(msg)
     crossed = [tuple(dict.fromkeys(itertools.chain(*sets))) for sets in itertools.product(*groups)]
     by_content = {frozenset(names): names for names in reversed(crossed)}
     distinct = tuple(names for names in crossed if by_content[frozenset(names)] is names)

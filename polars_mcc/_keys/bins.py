@@ -13,8 +13,15 @@ import polars as pl
 
 from polars_mcc._base.cuts_of_numbers import Number, as_cuts, is_above
 from polars_mcc._base.message_parts import Words, as_code, as_sql, column, option, said
-from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, one_column, resolved
-from polars_mcc._frame.frames import Frame
+from polars_mcc._frame.columns import (
+    Frame,
+    IntoColumn,
+    NamedColumns,
+    as_expr,
+    made_a_time,
+    one_column,
+    resolved,
+)
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import Key, Made, word
 
@@ -156,8 +163,10 @@ class Bins(Key):
             if isinstance(dtype, (pl.Duration, pl.Time)):
                 code = self._as_number(column.name, is_time=dtype == pl.Time)
                 hint = said("; cut a number of it, as in ", code)
-            if isinstance(dtype, (pl.Date, pl.Datetime)):
+            elif isinstance(dtype, (pl.Date, pl.Datetime)):
                 hint = f": cut it by '1d' or longer, as in {replace(self, cuts='1mo')}"
+            elif isinstance(cuts, str):
+                hint = said("; ", made_a_time(column.name, dtype))
             msg = f"bins of {what} need a column of {what}, but '{column.name}' is {dtype}"
             raise pl.exceptions.SchemaError(said(msg, hint))
         return column

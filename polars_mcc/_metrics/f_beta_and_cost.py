@@ -11,14 +11,9 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_choice, check_number
-from polars_mcc._metrics.label_pairs import (
-    IntoByPair,
-    by_pair,
-    checked,
-    mean_of_pairs,
-    named,
-    typed,
-)
+from polars_mcc._metrics import label_pairs
+from polars_mcc._metrics.label_pairs import IntoByPair
+from polars_mcc._metrics.mcc_and_one_vs_rest import Col
 from polars_mcc._metrics.metric_type import (
     RATIO,
     RIJSBERGEN,
@@ -30,7 +25,6 @@ from polars_mcc._metrics.metric_type import (
     has_rows,
     mean,
 )
-from polars_mcc._metrics.one_vs_rest import Col
 
 Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
 """Of the positive class; or a mean over classes, alike or by gold rows; or of the sums of all."""
@@ -173,8 +167,8 @@ def cost(
         C. Elkan, The foundations of cost-sensitive learning, IJCAI (2001) 973-978.
     """
     cells = {"fn": fn, "fp": fp, "tp": tp, "tn": tn}
-    cells = {name: checked(name, number) for name, number in cells.items()}
-    of_pairs = {} if costs is None else by_pair(costs, "cost")
+    cells = {name: label_pairs.checked(name, number) for name, number in cells.items()}
+    of_pairs = {} if costs is None else label_pairs.by_pair(costs, "cost")
     numbers = [*cells.values(), *of_pairs.values()]
     if not any(numbers) or (costs is not None and any(cells.values())):
         raise ValueError(
@@ -204,9 +198,9 @@ def cost(
         return replace(metric, value=_of_cells(cells, total=total), is_of_positive=True)
 
     def of_labels(dtype: pl.DataType) -> Metric:
-        numbers = typed(of_pairs, dtype)
-        cost = mean_of_pairs(numbers, of="n" if total else "share")
-        return replace(metric, pairs={"cost": cost}, named=named(numbers, dtype))
+        numbers = label_pairs.typed(of_pairs, dtype)
+        cost = label_pairs.mean_of_pairs(numbers, of="n" if total else "share")
+        return replace(metric, pairs={"cost": cost}, named=label_pairs.named(numbers, dtype))
 
     return replace(metric, of_labels=of_labels)
 

@@ -6,18 +6,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._metrics.metric_type import (
-    DAVENPORT,
-    KINK,
-    RATIO,
-    SIGNED,
-    Metric,
-    Range,
-    Terms,
-    has_two_gold,
-    mean,
-    sums_of_mean,
-)
+from polars_mcc._metrics import metric_type
+from polars_mcc._metrics.metric_type import Metric, Range, Terms
 
 _ONE_CLASS = "one gold class, or one predicted class"
 _GORODKIN = "Gorodkin 2004, Computational Biology and Chemistry 28"
@@ -85,12 +75,12 @@ MCC = Metric(
     _mcc,
     "R_K = (cs - t·p) / √((s² - t·t)(s² - p·p))",
     _GORODKIN,
-    SIGNED,
+    metric_type.SIGNED,
     _ONE_CLASS,
     ("scikit-learn: matthews_corrcoef", "PyCM: Overall_MCC"),
     classes_needed="two gold",
     multilabel=True,
-    has_gold=has_two_gold,
+    has_gold=metric_type.has_two_gold,
 )
 
 
@@ -100,10 +90,9 @@ MCC_VARIANTS = [
         lambda terms: terms.ratio(terms.covariance, terms.var_gold),
         "(cs - t·p) / (s² - t·t); for two classes TPR + TNR - 1; the slope of pred on gold",
         f"{_POWERS}, for two classes; the pooled covariance as in R_K",
-        SIGNED,
+        metric_type.SIGNED,
         "one gold class",
         ("PyCM: BM (two classes)",),
-        multilabel=True,
         classes_needed="two gold",
     ),
     Metric(
@@ -111,43 +100,39 @@ MCC_VARIANTS = [
         lambda terms: terms.ratio(terms.covariance, terms.var_pred),
         "(cs - t·p) / (s² - p·p); for two classes PPV + NPV - 1; the slope of gold on pred",
         f"{_POWERS}, for two classes; the pooled covariance as in R_K",
-        SIGNED,
+        metric_type.SIGNED,
         "one predicted class",
         ("PyCM: MK (two classes)",),
-        multilabel=True,
         classes_needed="two gold",
     ),
     Metric(
         "informedness_macro",
-        mean,
+        metric_type.mean,
         "the mean of the one-vs-rest TPR + TNR - 1 of each class; informedness pools the classes",
         f"{_POWERS}, for two classes",
-        SIGNED,
+        metric_type.SIGNED,
         "each class that is gold in all rows or in none",
-        classes=sums_of_mean("informedness"),
-        multilabel=True,
+        classes=metric_type.sums_of_mean("informedness"),
         classes_needed="all gold",
     ),
     Metric(
         "markedness_macro",
-        mean,
+        metric_type.mean,
         "the mean of the one-vs-rest PPV + NPV - 1 of each class; markedness pools the classes",
         f"{_POWERS}, for two classes",
-        SIGNED,
+        metric_type.SIGNED,
         "each class that is predicted in all rows or in none",
-        classes=sums_of_mean("markedness"),
-        multilabel=True,
+        classes=metric_type.sums_of_mean("markedness"),
         classes_needed="all",
     ),
     Metric(
         "mcc_macro",
-        mean,
+        metric_type.mean,
         "the mean of the one-vs-rest MCC of each class",
         _TAMURA,
-        SIGNED,
+        metric_type.SIGNED,
         "each class that is gold in all rows or in none, or predicted in all or in none",
-        classes=sums_of_mean("mcc"),
-        multilabel=True,
+        classes=metric_type.sums_of_mean("mcc"),
         classes_needed="all",
     ),
     Metric(
@@ -160,7 +145,6 @@ MCC_VARIANTS = [
         "only one class occurs",
         ("PyCM: S",),
         is_of_rows=True,
-        multilabel=True,
         classes_needed="all gold",
     ),
     Metric(
@@ -168,32 +152,29 @@ MCC_VARIANTS = [
         _least,
         "the least one-vs-rest MCC of any class",
         "shows a class that fails; cf. Stoica and Babu 2024, arXiv 2305.05974",
-        SIGNED,
+        metric_type.SIGNED,
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes={"least": lambda col: col("mcc").min()},
-        multilabel=True,
         classes_needed="all gold",
-        no_interval=KINK.format("the worst class"),
+        no_interval=metric_type.KINK.format("the worst class"),
     ),
     Metric(
         "mcc_normalized",
         lambda terms: (_mcc(terms) + 1) / 2,
         "(R_K + 1) / 2",
         "Chicco and Jurman 2023, BioData Mining 16",
-        RATIO,
+        metric_type.RATIO,
         "R_K is 0/0",
         classes_needed="two gold",
-        multilabel=True,
     ),
     Metric(
         "mcc_max",
         _mcc_max,
         "(s Σmin(t, p) - t·p) / √((s² - t·t)(s² - p·p)), exact: the largest R_K for the marginals",
-        f"{DAVENPORT}, for two classes; for K classes, derived in the code",
-        RATIO,
+        f"{metric_type.DAVENPORT}, for two classes; for K classes, derived in the code",
+        metric_type.RATIO,
         _ONE_CLASS,
-        multilabel=True,
-        no_interval=KINK.format("the side that limits a class"),
+        no_interval=metric_type.KINK.format("the side that limits a class"),
     ),
     Metric(
         "mcc_min",
@@ -203,17 +184,19 @@ MCC_VARIANTS = [
         "derived in the code, and checked by enumeration",
         Range(-1, 0),
         "one gold class",
-        no_interval=KINK.format("the order of the classes by size"),
+        no_interval=metric_type.KINK.format("the order of the classes by size"),
     ),
     Metric(
         "phi_over_max",
         lambda terms: terms.ratio(terms.covariance, terms.max_covariance),
         "R_K / mcc_max: (cs - t·p) / (s Σmin(t, p) - t·p)",
-        f"{DAVENPORT}, for two classes",
+        f"{metric_type.DAVENPORT}, for two classes",
         Range(lambda _: pl.lit(-1.0), 1, "up to 1"),  # no number, as some marginals allow less
         f"{_ONE_CLASS}, or no class is both gold and predicted",
-        multilabel=True,
-        no_interval=KINK.format("the side that limits a class"),
+        no_interval=metric_type.KINK.format("the side that limits a class"),
     ),
 ]
-MCC_VARIANTS = [replace(metric, has_gold=has_two_gold) for metric in MCC_VARIANTS]
+MCC_VARIANTS = [
+    replace(metric, has_gold=metric_type.has_two_gold, multilabel=metric.name != "mcc_min")
+    for metric in MCC_VARIANTS
+]

@@ -35,9 +35,14 @@ from polars_mcc._metrics.groups_as_lists import (
     struct,
     sums_of,
 )
-from polars_mcc._metrics.mcc import Sums, of_marginals
+from polars_mcc._metrics.mcc_and_one_vs_rest import (
+    CLASS_DTYPES,
+    CLASS_RANGES,
+    Sums,
+    TwoByTwo,
+    of_marginals,
+)
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Sum, Terms, sum_name
-from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, TwoByTwo
 from polars_mcc._metrics.registry import IntoMetric, find_metric, positive_class
 
 _SUMMED = {"s", "c", "t", "p", "total", "ss", "cs"}

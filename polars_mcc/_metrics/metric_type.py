@@ -12,8 +12,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._counts.sliced_log import OfRow
-from polars_mcc._metrics.mcc import correlation, divide
-from polars_mcc._metrics.one_vs_rest import Col, TwoByTwo
+from polars_mcc._metrics.mcc_and_one_vs_rest import Col, TwoByTwo, correlation, divide
 from polars_mcc._metrics.score_levels_and_bins import BINNING, Binning
 
 if TYPE_CHECKING:

@@ -10,24 +10,9 @@ from typing import Literal
 
 import polars as pl
 
-from polars_mcc._metrics.mcc import divide, except_where
-from polars_mcc._metrics.metric_type import (
-    ALTMAN,
-    DAVENPORT,
-    FAWCETT,
-    JACCARD,
-    KINK,
-    OF_GOLD,
-    RATIO,
-    RIJSBERGEN,
-    SIGNED,
-    Metric,
-    Range,
-    Terms,
-    Value,
-    has_both,
-    has_rows,
-)
+from polars_mcc._metrics import metric_type
+from polars_mcc._metrics.mcc_and_one_vs_rest import divide, except_where
+from polars_mcc._metrics.metric_type import Metric, Range, Terms, Value
 
 _ODDS = Range(0, math.inf, "[0, ∞]")
 _COUNT = Range(0, lambda terms: terms.n, "[0, s]")
@@ -42,14 +27,14 @@ def _float(number: pl.Expr) -> pl.Expr:
 def _count(name: str, words: str) -> Metric:
     peers = (f"PyCM: {name.upper()}",)
     value: Value = attrgetter(f"positive.{name}")
-    return Metric(name, value, words, FAWCETT, _COUNT, "", peers, is_count=True)
+    return Metric(name, value, words, metric_type.FAWCETT, _COUNT, "", peers, is_count=True)
 
 
 def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
     """The rate part / (part + rest) of two counts. Without its gold rows, it is null."""
     undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
     of_both = attrgetter(f"positive.{part}", f"positive.{rest}")
-    given: Literal["gold", "pred"] = "gold" if {part, rest} in OF_GOLD else "pred"
+    given: Literal["gold", "pred"] = "gold" if {part, rest} in metric_type.OF_GOLD else "pred"
 
     def value(terms: Terms) -> pl.Expr:
         part_n, rest_n = of_both(terms)
@@ -63,12 +48,12 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
         value,
         formula,
         source,
-        RATIO,
+        metric_type.RATIO,
         undefined,
         peers,
         given=given,
         of_rest="tn" in {part, rest},
-        has_gold=has_rows(part, rest),
+        has_gold=metric_type.has_rows(part, rest),
     )
 
 
@@ -96,19 +81,27 @@ def _odds(
 
     peers = (f"PyCM: {peer}",)
     return Metric(
-        name, value, formula, source, _ODDS, undefined, peers, has_gold=has_both, is_log=True
+        name,
+        value,
+        formula,
+        source,
+        _ODDS,
+        undefined,
+        peers,
+        has_gold=metric_type.has_both,
+        is_log=True,
     )
 
 
 _PRECISION = _rate(
-    *("precision", "tp", "fp", "tp / (tp + fp)", FAWCETT),
+    *("precision", "tp", "fp", "tp / (tp + fp)", metric_type.FAWCETT),
     *("scikit-learn: precision_score", "PyCM: PPV"),
 )
 _RECALL = _rate(
-    *("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT),
+    *("recall", "tp", "fn", "tp / (tp + fn)", metric_type.FAWCETT),
     *("scikit-learn: recall_score", "PyCM: TPR"),
 )
-_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", ALTMAN, "PyCM: TNR")
+_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", metric_type.ALTMAN, "PyCM: TNR")
 
 _METRICS = [
     _count("tp", "gold and predicted positive"),
@@ -119,8 +112,8 @@ _METRICS = [
         "prevalence",
         lambda terms: terms.ratio(terms.positive.gold, terms.s),
         "(tp + fn) / s",
-        ALTMAN,
-        RATIO,
+        metric_type.ALTMAN,
+        metric_type.RATIO,
         "",
         ("PyCM: PRE",),
         is_of_rows=True,
@@ -130,7 +123,7 @@ _METRICS = [
         lambda terms: terms.ratio(terms.positive.pred, terms.s),
         "(tp + fp) / s",
         "Barocas, Hardt and Narayanan 2023, Fairness and Machine Learning",
-        RATIO,
+        metric_type.RATIO,
         is_of_rows=True,
     ),
     _PRECISION,
@@ -140,11 +133,11 @@ _METRICS = [
         "f1",
         lambda terms: terms.ratio(2 * terms.positive.tp, terms.positive.gold + terms.positive.pred),
         "2tp / (2tp + fp + fn)",
-        RIJSBERGEN,
-        RATIO,
+        metric_type.RIJSBERGEN,
+        metric_type.RATIO,
         "tp + fp + fn = 0",
         ("scikit-learn: f1_score", "PyCM: F1"),
-        has_gold=has_rows("tp", "fp"),
+        has_gold=metric_type.has_rows("tp", "fp"),
     ),
     Metric(
         "jaccard",
@@ -152,33 +145,32 @@ _METRICS = [
             terms.positive.tp, terms.positive.tp + terms.positive.fn + terms.positive.fp
         ),
         "tp / (tp + fp + fn)",
-        JACCARD,
-        RATIO,
+        metric_type.JACCARD,
+        metric_type.RATIO,
         "tp + fp + fn = 0",
         ("scikit-learn: jaccard_score", "PyCM: J"),
-        has_gold=has_rows("tp", "fp"),
+        has_gold=metric_type.has_rows("tp", "fp"),
     ),
     Metric(
         "fowlkes_mallows",
         lambda terms: terms.ratio(
-            terms.positive.tp,
-            (_float(terms.positive.gold) * _float(terms.positive.pred)).sqrt(),
+            terms.positive.tp, (_float(terms.positive.gold) * _float(terms.positive.pred)).sqrt()
         ),
         "√(ppv · tpr) = tp / √((tp + fp)(tp + fn)); scikit-learn's fowlkes_mallows_score compares "
         "clusterings",
         "Fowlkes and Mallows 1983, Journal of the American Statistical Association 78",
-        RATIO,
+        metric_type.RATIO,
         "tp + fp = 0 or tp + fn = 0",
         ("PyCM: G",),
-        has_gold=has_rows("tp", "fn"),
+        has_gold=metric_type.has_rows("tp", "fn"),
     ),
-    replace(_PRECISION, name="ppv", source=ALTMAN, peers=("PyCM: PPV",)),
-    _rate("npv", "tn", "fn", "tn / (tn + fn)", ALTMAN, "PyCM: NPV"),
+    replace(_PRECISION, name="ppv", source=metric_type.ALTMAN, peers=("PyCM: PPV",)),
+    _rate("npv", "tn", "fn", "tn / (tn + fn)", metric_type.ALTMAN, "PyCM: NPV"),
     replace(_RECALL, name="tpr", peers=("PyCM: TPR",)),
     replace(_SPECIFICITY, name="tnr"),
     _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
     _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
-    _rate("fpr", "fp", "tn", "fp / (tn + fp)", FAWCETT, "PyCM: FPR"),
+    _rate("fpr", "fp", "tn", "fp / (tn + fp)", metric_type.FAWCETT, "PyCM: FPR"),
     _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
     _odds(
         "lr_pos",
@@ -211,10 +203,10 @@ _METRICS = [
         ),
         "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
         "Matthews 1975, Biochimica et Biophysica Acta 405",
-        SIGNED,
+        metric_type.SIGNED,
         "the positive class is gold in all rows or in none, or predicted in all or in none",
         ("scikit-learn: matthews_corrcoef", "PyCM: MCC"),
-        has_gold=has_both,
+        has_gold=metric_type.has_both,
     ),
     Metric(
         "phi_max",
@@ -223,11 +215,11 @@ _METRICS = [
         ),
         "the largest φ for these marginals: T = tp + fn and P = tp + fp, and the numerator of φ is "
         "min(T, P)s - T·P",
-        DAVENPORT,
-        RATIO,
+        metric_type.DAVENPORT,
+        metric_type.RATIO,
         "where φ is 0/0",
-        has_gold=has_both,
-        no_interval=KINK.format("the side that limits a class"),
+        has_gold=metric_type.has_both,
+        no_interval=metric_type.KINK.format("the side that limits a class"),
     ),
 ]
 

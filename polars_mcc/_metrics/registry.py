@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import Role
-from polars_mcc._base.message_parts import Words, option, quoted, said
+from polars_mcc._base.message_parts import Words, option, quoted, refused, said
 from polars_mcc._counts.labels_seen import SEEN
 from polars_mcc._frame.missing_and_likely_columns import did_you_mean, nearest
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
-from polars_mcc._metrics.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
+from polars_mcc._metrics.averages_over_classes_and_rows import AVERAGES_OVER_CLASSES, SETS_OF_LABELS
+from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Range
-from polars_mcc._metrics.one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
-from polars_mcc._metrics.precision_recall_f_beta import PRECISION_RECALL_F_BETA
-from polars_mcc._metrics.roc_auc_top_k import ROC_AUC_TOP_K
-from polars_mcc._metrics.sets_of_labels import SETS_OF_LABELS
-from polars_mcc._metrics.specificity_npv_jaccard import SPECIFICITY_NPV_JACCARD
+from polars_mcc._metrics.roc_auc_top_k_brier_log_loss_ece import BRIER_LOG_LOSS_ECE, ROC_AUC_TOP_K
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -37,8 +34,7 @@ IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
 BUILT_IN_METRICS = (
     MCC,
     *ACCURACY_KAPPA_ASSOCIATION,
-    *PRECISION_RECALL_F_BETA,
-    *SPECIFICITY_NPV_JACCARD,
+    *AVERAGES_OVER_CLASSES,
     *SETS_OF_LABELS,
     *MCC_VARIANTS,
     *POSITIVE_CLASS_RATES,
@@ -218,17 +214,18 @@ def _found(metric: IntoMetric) -> Metric:
     if metric in _REGISTRY:
         return _REGISTRY[metric]
     # Loaded for calls alone, and for the error.
-    from polars_mcc._metrics import names_elsewhere  # noqa: PLC0415
-    from polars_mcc._metrics.metric_calls import CALLS, of_call  # noqa: PLC0415
+    from polars_mcc._metrics import calls_and_names_elsewhere as typed  # noqa: PLC0415
 
-    found = of_call(metric)
+    found = typed.of_call(metric)
     if found is None:
         near = f" The nearest are {quoted(nearest(metric, _REGISTRY)[:5])};"
         if "(" in metric:
-            near = f" Write calls, as in {'; '.join(example for _, example in CALLS.values())};"
-        hint = names_elsewhere.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
+            near = (
+                f" Write calls, as in {'; '.join(example for _, example in typed.CALLS.values())};"
+            )
+        hint = typed.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
         every = Words("metrics()", "polars-mcc metrics")
-        raise ValueError(said(f"no metric '{metric}'{hint} ", every, " lists all."))
+        raise refused(f"no metric '{metric}'{hint} ", every, " lists all.")
     return found
 
 
@@ -286,13 +283,12 @@ def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
     check_sure(metrics)
     for metric in metrics:
         if metric.is_log and not ratio:
-            msg = said(
+            raise refused(
                 f"metric '{metric.name}' has no largest value, so its differences have no test: "
                 "compare ratios, as in contrast with ",
                 option("ratio", value=True),
                 ", or test 'tpr' and 'fpr' apart",
             )
-            raise ValueError(msg)
 
 
 def check_multilabel(metrics: Iterable[Metric]) -> None:

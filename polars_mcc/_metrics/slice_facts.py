@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 
+from polars_mcc._metrics.mcc_and_one_vs_rest import Col
 from polars_mcc._metrics.metric_type import Metric, Sum, Terms, Value
-from polars_mcc._metrics.one_vs_rest import Col
 
 FACT = "polars_mcc:"
 """Begins the names of facts, which no answer shows."""

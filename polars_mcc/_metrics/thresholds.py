@@ -13,15 +13,9 @@ from typing import TypeAlias
 
 import polars as pl
 
+from polars_mcc._base import cuts_of_numbers
 from polars_mcc._base.allowed_values import check_at_least
-from polars_mcc._base.cuts_of_numbers import (
-    Number,
-    above_all,
-    as_cuts,
-    as_series,
-    is_above,
-    with_room_above,
-)
+from polars_mcc._base.cuts_of_numbers import Number
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import PRED, SlicedLog
@@ -79,10 +73,10 @@ class ScoreThresholds:
         if isinstance(thresholds, Integral):
             check_at_least("thresholds", thresholds, 1)
             return cls(log, quantiles=int(thresholds))
-        cuts = as_cuts(thresholds)
+        cuts = cuts_of_numbers.as_cuts(thresholds)
         if not cuts:
             raise ValueError(f"thresholds must be numbers in rising order, got {thresholds!r}")
-        return cls(_cut_at(log, cuts), listed=as_series(cuts))
+        return cls(_cut_at(log, cuts), listed=cuts_of_numbers.as_series(cuts))
 
     def curve(self, metrics: Sequence[Metric]) -> pl.LazyFrame:
         """Compute the counts and metrics of each slice at each threshold."""
@@ -138,8 +132,8 @@ class ScoreThresholds:
     def _with_nobody(self, levels: pl.LazyFrame) -> pl.LazyFrame:
         """Add a level without rows above every score: a threshold that nobody reaches."""
         log, dtype = self.log, self.log.pred_dtype
-        levels = levels.with_columns(pl.col("score").cast(with_room_above(dtype)))
-        above = above_all(log.whole.within_slice(pl.col("score").max()), dtype)
+        levels = levels.with_columns(pl.col("score").cast(cuts_of_numbers.with_room_above(dtype)))
+        above = cuts_of_numbers.above_all(log.whole.within_slice(pl.col("score").max()), dtype)
         counts = pl.exclude(*log.slice, "score")
         nobody = levels.with_columns(counts * 0, score=above)
         return merged(log, pl.concat([levels, nobody]))
@@ -224,7 +218,7 @@ def _cut_at(log: SlicedLog, thresholds: Sequence[Number]) -> SlicedLog:
 
     def reached(column: str) -> pl.Expr:
         score, dtype = pl.col(column), schema[column]
-        are_reached = (is_above(score, dtype, at, or_at=True) for at in thresholds)
+        are_reached = (cuts_of_numbers.is_above(score, dtype, at, or_at=True) for at in thresholds)
         number = pl.sum_horizontal(reached.cast(pl.UInt32) for reached in are_reached)
         return pl.when(score.is_not_null()).then(number).alias(column)
 

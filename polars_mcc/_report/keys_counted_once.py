@@ -18,25 +18,15 @@ import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.message_parts import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import GOLD, HAS_NONE, TIMES, N, joint
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import KEY, PRED, SET, SlicedLog
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr
 from polars_mcc._frame.log_options import Described
-from polars_mcc._keys.any_key import (
-    TOTAL,
-    IntoKey,
-    Key,
-    Keys,
-    columns_of,
-    is_same,
-    keys_of,
-    name_of,
-)
+from polars_mcc._keys import any_key
+from polars_mcc._keys.any_key import IntoKey, Key, Keys
 from polars_mcc._keys.bins import Bins, cut_if_many
-from polars_mcc._keys.each_rollup_cube_sets import KeySets, each
-from polars_mcc._keys.trailing import Trailing
+from polars_mcc._keys.each_rollup_cube_sets_trailing import KeySets, Trailing, each
 
 Verb: TypeAlias = Callable[..., Any]
 Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame]
@@ -100,7 +90,7 @@ def key_of_sets(
 
 def set_name(keys: Sequence[SectionKey]) -> str:
     """The name of a set of keys in an answer."""
-    return name_of(tuple(key.name for key in keys))
+    return any_key.name_of(tuple(key.name for key in keys))
 
 
 def keys_to_search(keys: Sequence[SectionKey]) -> list[SectionKey]:
@@ -113,14 +103,14 @@ def keys_to_search(keys: Sequence[SectionKey]) -> list[SectionKey]:
 def section_keys(log: Described[Any], keys: Sequence[IntoKey]) -> list[SectionKey]:
     """A key for each column, each set of columns such as `rollup(...)`, and each window."""
     schema = log.roles.schema
-    made = [(key, keys_of(schema, [key], long=False)) for key in keys]
+    made = [(key, any_key.keys_of(schema, [key], long=False)) for key in keys]
     plain = [of_key.columns.each for key, of_key in made if not isinstance(key, Key)]
     cuts = cut_if_many(log, dict(chain(*plain)), defaults.BINS)
     columns: dict[str, IntoColumn] = {}
     by_name: dict[str, SectionKey] = {}
     for key in chain(*(_section_keys(key, of_key, cuts) for key, of_key in made)):
         for name, column in key.needed.items():
-            if not is_same(columns.setdefault(name, column), column):
+            if not any_key.is_same(columns.setdefault(name, column), column):
                 msg = said(
                     f"two keys have the name '{name}'; rename one of them, as in ",
                     Words(f"pl.col(...).alias('{name}_key')", f"… AS {as_sql(f'{name}_key')}"),
@@ -236,7 +226,7 @@ class CountedLog:
         sets = [*chain(*(key.sets for key in keys))]
         rows, _ = self.ask(about, verb, [key_of_sets(sets, total=True)] if sets else [], **options)
         names = {SET, *(key.name for key in chain(*sets))}
-        total = rows.filter(pl.col(SET) == TOTAL) if sets else rows
+        total = rows.filter(pl.col(SET) == any_key.TOTAL) if sets else rows
         yield Answer(without(total, names), call_as_code(self.log, verb, **options))
         for key in keys:
             if key.sets:
@@ -251,7 +241,7 @@ class CountedLog:
         if self.counts is None or not self.counts_answer(keys, needs_draws=False):
             return math.inf
         frame: Any = self.counts.frame
-        columns = columns_of(frame.schema, [key.of_counts for key in keys])
+        columns = any_key.columns_of(frame.schema, [key.of_counts for key in keys])
         # Hashes take less memory than rows.
         return int(frame.select(pl.struct(*map(as_expr, columns)).hash().n_unique()).item())
 

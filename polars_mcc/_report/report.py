@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import ReportFormat
-from polars_mcc._frame.frames import Frame, polars_frame
+from polars_mcc._frame.columns import Frame, polars_frame
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics.registry import IntoMetric

@@ -15,10 +15,9 @@ from polars_mcc._base.allowed_values import ReportFormat, check_choice, check_le
 from polars_mcc._base.values_as_text_or_markdown import label_text, rows_in_words
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.labels_seen import Seen, labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
@@ -26,11 +25,11 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     remarks,
 )
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
-from polars_mcc._display.table_and_to_numpy import is_time
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import limit_columns
+from polars_mcc._keys.bins import is_calendar
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
@@ -47,9 +46,9 @@ from polars_mcc._report.keys_counted_once import (
     without,
 )
 from polars_mcc._report.since_when import Since, since_when
-from polars_mcc._verbs.by import by
-from polars_mcc._verbs.calibration import calibration
-from polars_mcc._verbs.compare import compare
+from polars_mcc._verbs.by_and_score import by
+from polars_mcc._verbs.calibration_and_curve_and_best_threshold import calibration
+from polars_mcc._verbs.compare_and_drift import compare
 from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.gaps import gaps
 from polars_mcc._verbs.worst import worst
@@ -334,7 +333,7 @@ class Answers:
         of_time = {
             key.name
             for key, answer in zip(self.keys, self.slices, strict=True)
-            if key.is_time or (key.is_column and is_time(answer.rows.schema[key.name]))
+            if key.is_time or (key.is_column and is_calendar(answer.rows.schema[key.name]))
         }
         return [key for (key,) in self._single if key.name not in of_time]
 

@@ -9,11 +9,10 @@ from typing import Literal
 import polars as pl
 
 from polars_mcc._counts.sliced_log import SAID, SET, joined
-from polars_mcc._display.table_and_to_numpy import is_time
 from polars_mcc._display.undefined_scores import undefined_in_words
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._keys.any_key import TOTAL
-from polars_mcc._keys.bins import Bins
+from polars_mcc._keys.bins import Bins, is_calendar
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
 from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
 from polars_mcc._report.since_when import MAX_DRAWN, WORDS, Since, days_of
@@ -304,7 +303,7 @@ def _section_of_slices(
     """
     keys = [as_expr(column) for column in key.columns]
     slices = answer.rows
-    of_time = key.is_time or (len(keys) == 1 and is_time(slices.schema[key.columns[0]]))
+    of_time = key.is_time or (len(keys) == 1 and is_calendar(slices.schema[key.columns[0]]))
     if of_time:
         which = order = "last"
         rows = slices.tail(MAX_TABLE_ROWS)

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_mcc._base.slice_names import ALL_ROWS
-from polars_mcc._base.values_as_text_or_markdown import (
-    count_as_text,
-    percent,
-    rows_in_words,
-)
+from polars_mcc._base.values_as_text_or_markdown import count_as_text, percent, rows_in_words
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._display.undefined_scores import where_undefined

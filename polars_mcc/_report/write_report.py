@@ -1,8 +1,10 @@
-"""A log → a report: all steps in order."""
+"""A log → a report: all steps in order; and the report as Markdown or JSON."""
 
 from __future__ import annotations
 
 import datetime as dt
+import html
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -10,14 +12,84 @@ from typing import Any
 
 import polars as pl
 
+from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
+from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns, with_texts
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._report.keys_counted_once import Collect, section_keys
-from polars_mcc._report.markdown_and_json import as_json, markdown
 from polars_mcc._report.report_data import ReportSettings, answers
 from polars_mcc._report.sections import sections
 from polars_mcc._report.summary import Report, verdict
 from polars_mcc._version import __version__
+
+_MAX_MARKDOWN_ROWS = 20  # rows of a table in Markdown: a comment should be short
+_HTML_ESCAPES = str.maketrans({"\n": "&#10;", "\r": "&#13;", "@": "@<!-- -->"})
+"""Markdown would begin again after an empty line."""
+
+
+def markdown(report: Report) -> str:
+    """Write a report as Markdown: the verdict, the total, and all other tables folded."""
+    verdict = [f"{'  ' * said.is_detail}- {in_markdown(said.text)}" for said in report.verdict]
+    blocks = [f"## {in_markdown(report.answers.settings.title)}", "\n".join(verdict)]
+    for section in report.sections:
+        if section.rows.is_empty():
+            continue
+        rows = section.rows.drop(section.hidden, strict=False)
+        shown = rows.tail(_MAX_MARKDOWN_ROWS) if section.is_time else rows.head(_MAX_MARKDOWN_ROWS)
+        which = "last" if section.is_time else "first"
+        notes = [*section.notes]
+        if rows.height > _MAX_MARKDOWN_ROWS:
+            notes.append(f"The {which} {_MAX_MARKDOWN_ROWS} of {rows.height:,} rows.")
+        block = "\n\n".join([*map(in_markdown, notes), _markdown_table(shown)])
+        if section.id != "total":
+            title = html.escape(section.title).translate(_HTML_ESCAPES)
+            block = f"<details><summary>{title}</summary>\n\n{block}\n\n</details>"
+        blocks.append(block)
+    made = "; ".join(": ".join(map(in_markdown, entry)) for entry in report.made.items())
+    return "\n\n".join([*blocks, f"<sub>{made}</sub>"]) + "\n"
+
+
+def as_json(report: Report) -> str:
+    """Write a report as JSON, with all digits and columns. NaN and times are text."""
+    content = {
+        "schema": 1,
+        "title": report.answers.settings.title,
+        "metric": report.answers.metric,
+        "ci": report.answers.settings.ci,
+        "models": [*report.answers.models],
+        "keys": [*report.answers.columns],
+        "verdict": [
+            {"kind": sentence.kind, "text": sentence.text, "section": sentence.about}
+            for sentence in report.verdict
+        ],
+        "sections": [
+            {"id": section.id, "title": section.title, "query": section.query}
+            | {"notes": [*section.notes], "rows": json_rows(_castable(section.rows))}
+            for section in report.sections
+        ],
+        "made": {**report.made},
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+def _castable(rows: pl.DataFrame) -> pl.DataFrame:
+    """Cast dtypes that JSON lacks to text, and keys of lists and structs."""
+    keys = key_columns(rows)
+    lacking = [
+        name
+        for name, dtype in rows.schema.items()
+        if isinstance(dtype, (pl.Binary, pl.Duration)) or (name in keys and dtype.is_nested())
+    ]
+    return with_texts(rows, lacking)
+
+
+def _markdown_table(rows: pl.DataFrame) -> str:
+    lines = [
+        [*map(in_markdown, rows.columns)],
+        ["---:" if dtype.is_numeric() else "---" for dtype in rows.dtypes],
+        *([*map(in_markdown, row)] for row in zip(*cell_texts(rows).values(), strict=True)),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def write_report(

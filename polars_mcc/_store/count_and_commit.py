@@ -21,7 +21,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.errors_on_collect import reason
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import option, refused, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar
 from polars_mcc._frame.late_labels import LabelsOfIds, as_length, before
@@ -118,12 +118,11 @@ class Keeping:
             self._valued = self.store.columns_with_values()
         for name, value in wanted.items():
             if (known := self.store.about.get(name)) != value:
-                msg = said(
+                raise refused(
                     f"the store '{self.path}' has counts with ",
                     option(name, known),
                     f", not {value!r}; pass the same words in the same order, or use another store",
                 )
-                raise ValueError(msg)
 
     def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
         """The counts of the first readable input, and the description of the log."""
@@ -366,8 +365,7 @@ def keep(
     store.
     """
     if history is not None and (type(history) is not int or history < 1):
-        msg = said(option("history", history), " is a number of days, and must be at least 1")
-        raise ValueError(msg)
+        raise refused(option("history", history), " is a number of days, and must be at least 1")
     _check_recount(log.options, recount)
     _check_outside(log.inputs, store)
     keeping = Keeping(log, store, forget, is_shown, recount)
@@ -404,23 +402,21 @@ def _check_recount(options: LogOptions, recount: str | None) -> None:
     """Raise a ValueError unless labels that come later, and only these, are counted again."""
     if (options.outcomes is None) != (recount is None):
         has, needs = ("outcomes", "recount") if recount is None else ("recount", "outcomes")
-        why = said(
+        raise refused(
             f"{has} needs {needs} too: labels come later, so inputs are counted again while they "
             "are young, as in ",
             option("recount", "45d"),
         )
-        raise ValueError(why)
     if recount is None or recount == "all":
         return
     if options.time is None:
-        why = said(
+        raise refused(
             option("recount", recount),
             " needs the time of a row: pass it, as in ",
             option("time", "timestamp"),
             ", or ",
             option("recount", "all"),
         )
-        raise ValueError(why)
     as_length("recount", recount)
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.errors_on_collect import Failure, unless
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import GOLD, HAS_NONE, TIMES, joint
 from polars_mcc._counts.pair_counts import N as ROWS
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.log_options import Described

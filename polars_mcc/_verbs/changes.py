@@ -9,30 +9,22 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import (
-    Alternative,
-    Correction,
-    Reference,
-    check_at_least,
-    check_choice,
-)
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.allowed_values import Alternative, Correction, Reference
+from polars_mcc._base.message_parts import Words, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
 from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
-from polars_mcc._frame.columns import IntoColumn, as_expr
-from polars_mcc._frame.frames import Frame, FrameT
+from polars_mcc._frame.columns import Frame, FrameT, IntoColumn, as_expr
 from polars_mcc._frame.labels import is_text
 from polars_mcc._frame.late_labels import as_length, earlier, newest_or_now, now_of
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.interval_options import IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, check_plain, name_of
-from polars_mcc._keys.trailing import check_days, step_of
+from polars_mcc._keys.each_rollup_cube_sets_trailing import check_days, step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
@@ -173,10 +165,10 @@ def changes(
         polars-mcc changes logs/ --by country --time ts --false-alarms 1y
     """
     options_of_differences.check(ci, defaults.METHOD, correction)
-    check_choice("alternative", alternative, Alternative)
-    check_choice("to", to, Reference)
-    check_at_least("min_n", min_n, 1)
-    check_at_least("max_changes", max_changes, 1)
+    allowed_values.check_choice("alternative", alternative, Alternative)
+    allowed_values.check_choice("to", to, Reference)
+    allowed_values.check_at_least("min_n", min_n, 1)
+    allowed_values.check_at_least("max_changes", max_changes, 1)
     check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
     _check_log(log)
     if known is not None and not isinstance(known, Frame):
@@ -184,7 +176,7 @@ def changes(
     if false_alarms is not None and to == "rest":
         both = option("false_alarms", false_alarms), " does not support ", option("to", to)
         why = ": a change of the mix of labels is no false alarm; leave one of them out"
-        raise ValueError(said(*both, why))
+        raise refused(*both, why)
     given = None if ci == defaults.LEVEL else ci
     level = options_of_differences.level_without(false_alarms, given, correction, every or "1d")
     ci = ci if level is None else level
@@ -193,15 +185,9 @@ def changes(
         what = "is of scores: use one of labels, as 'mcc'"
         why = "counts rows, and long periods have more: use a rate, as 'tpr'"
         raise ValueError(f"metric '{chosen.name}' {why if chosen.is_count else what}")
-    of_sides = {
-        f"{column}_{side}": f"{name}_{side}"
-        for side in ("before", "after")
-        for column, name in (
-            ("n", "n"),
-            ("score", chosen.name),
-            ("expected", f"{chosen.name}_expected"),
-        )
-    }
+    columns = {"n": "n", "score": chosen.name, "expected": f"{chosen.name}_expected"}
+    sides = ("before", "after")
+    of_sides = {f"{name}_{side}": f"{columns[name]}_{side}" for side in sides for name in columns}
     plain = (*_TESTS, UNTIMED, *unscored_columns(waiting=log.roles.waiting))
     names = {SINCE: SINCE, **of_sides, **{name: name for name in plain}}
     period, name, uncut = _period(log, every)
@@ -244,8 +230,7 @@ def _check_log(log: Described[Any]) -> None:
     roles = log.roles
     if roles.time is None:
         needed = option("time", "timestamp")
-        msg = said("changes needs the time of a prediction: a column of the log, as in ", needed)
-        raise ValueError(msg)
+        raise refused("changes needs the time of a prediction: a column of the log, as in ", needed)
     if roles.waiting and log.min_age is None:
         way_out = said(
             "say how old a row must be to be looked at, as in ", option("min_age", "30d")
@@ -253,7 +238,7 @@ def _check_log(log: Described[Any]) -> None:
         if not isinstance(roles.source, Frame):
             way_out = said("join them with the engine, filter the old rows, and leave outcomes out")
         why = "labels come later here, and the last days only have those that came quickly: "
-        raise ValueError(said(why, way_out))
+        raise refused(why, way_out)
     reason = "it assumes independent rows of equal weight"
     roles.check_without("changes", reason, "cluster", "sample_weight", "reweight")
 
@@ -272,12 +257,11 @@ def _period(log: Described[Any], every: str | None) -> tuple[IntoColumn, str, st
         period = time.expr if uncut is None else time.expr.dt.truncate(uncut)
         return period.alias(SINCE), SINCE, None
     if uncut is not None and log.roles.is_lazy:
-        msg = said(
+        raise refused(
             f"another engine does not cut time '{time.name}' into periods: add a column of days "
             "with the engine, and pass ",
             option("every", value=None),
         )
-        raise ValueError(msg)
     return time.given[0], time.name, uncut
 
 
@@ -355,10 +339,7 @@ def _unseen(
 
 
 def _seen(
-    log: Described[Any],
-    slices: SlicedLog,
-    known: pl.DataFrame | pl.LazyFrame,
-    dtype: pl.DataType,
+    log: Described[Any], slices: SlicedLog, known: pl.DataFrame | pl.LazyFrame, dtype: pl.DataType
 ) -> pl.DataFrame:
     """The newest known change of each slice: its keys as text, and its time."""
     rows, names = known.lazy().collect(), [*slices.names.values()]

@@ -8,23 +8,27 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import (
-    Correction,
-    check_at_least,
-    check_choice,
-    check_level,
-    needs_level,
-)
-from polars_mcc._base.message_parts import Words, cast, column, option, said
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.allowed_values import Correction
+from polars_mcc._base.message_parts import Words, cast, column, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.baseline_counts import in_sets, kind_of, with_baseline
-from polars_mcc._comparisons.gate_verdicts import ADJUSTED, FAILED, VERDICT, Judging, table
-from polars_mcc._comparisons.required_scores import Bounds, Rule, required, with_own
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._comparisons.gate_rules_and_verdicts import (
+    ADJUSTED,
+    FAILED,
+    VERDICT,
+    Bounds,
+    Judging,
+    Rule,
+    in_sets,
+    kind_of,
+    required,
+    table,
+    with_baseline,
+    with_own,
+)
 from polars_mcc._counts.label_hashes import with_wide_labels
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SET
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
@@ -33,18 +37,17 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     no_shared_label,
     one_class,
 )
-from polars_mcc._frame.frames import OtherFrame
+from polars_mcc._frame.columns import OtherFrame
 from polars_mcc._frame.labels import common_dtype
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, limit_columns
+from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, inferred, limit_columns
 from polars_mcc._keys.any_key import IntoKey, check_plain
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._metrics.slice_facts import FACT, defined, fact, most_rows
-from polars_mcc._verbs.by import of_metrics
+from polars_mcc._verbs.by_and_score import of_metrics
 from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
 
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
@@ -192,15 +195,14 @@ def check(
         return _passed(*judged_gaps(log, keys, widest, min_n, ci))
     rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
     if bool(rules) == (no_worse_than is not None):
-        msg = said(
+        raise refused(
             "check needs either min or max, such as ",
             option("min", 0.6),
             ", or ",
             Words("no_worse_than=", "--no-worse-than"),
             ", the counts of a baseline",
         )
-        raise ValueError(msg)
-    check_at_least("min_n", min_n, 1)
+    allowed_values.check_at_least("min_n", min_n, 1)
     _check_options(ci, correction, rules)
     common_dtype([*log.roles.gold.dtypes.items()])  # Lists are refused.
     if log.roles.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
@@ -256,10 +258,7 @@ def _waiting_in_words(judged: pl.DataFrame) -> str:
 
 
 def _scored(
-    log: Described[Any],
-    keys: tuple[IntoKey, ...],
-    rules: Sequence[Rule],
-    ci: float | None,
+    log: Described[Any], keys: tuple[IntoKey, ...], rules: Sequence[Rule], ci: float | None
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{rule.metric.name: rule.metric for rule in rules}.values()]
@@ -273,12 +272,12 @@ def _scored(
 def _check_options(ci: float | None, correction: Correction | None, rules: Sequence[Rule]) -> None:
     """Raise a ValueError for an unknown correction, or a level that some metric has no use for."""
     if correction is not None:
-        check_choice("correction", correction, Correction, "None")
+        allowed_values.check_choice("correction", correction, Correction, "None")
     if ci is not None:
-        check_level(ci)
+        allowed_values.check_level(ci)
         registry.check_sure((rule.metric for rule in rules), "check it in a call without ci")
     elif correction not in {None, defaults.CHECK_CORRECTION}:
-        needs_level("correction", correction)
+        allowed_values.needs_level("correction", correction)
 
 
 def _added(ci: float | None) -> list[str]:
@@ -328,11 +327,7 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
 
 
 def _compared(
-    log: Described[Any],
-    keys: tuple[IntoKey, ...],
-    baseline: object,
-    least: Rule,
-    ci: float | None,
+    log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, least: Rule, ci: float | None
 ) -> pl.LazyFrame:
     """Compare the log with the counts of the baseline, slice by slice, like two periods.
 
@@ -370,13 +365,12 @@ def _compared(
     for extra, what in ((SET, "sets of keys"), ("model", "models")):
         if extra in counts.roles.schema and extra not in (*sliced.keys, *model):
             call = f"counts({', '.join(map(repr, sliced.keys))})"
-            msg = said(
+            raise refused(
                 f"no_worse_than has counts of several {what}, so it counts each row several times: "
                 "use ",
                 Words(call, f"counts {option('keys', sliced.keys).in_shell}".rstrip()),
                 ", or filter to one",
             )
-            raise ValueError(msg)
     apart, cells = with_baseline(in_sets(before, sliced, model), sliced)
     if metric.labels_needed == "values":
         apart = with_wide_labels(apart)
@@ -389,8 +383,8 @@ def _compared(
     shown = names | {name: name for name in of_marks}
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - likewise
         from polars_mcc._comparisons.one_sided_p_values import of_baseline  # noqa: PLC0415 - likewise
-        from polars_mcc._comparisons.two_periods import changes  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
 
         slices = changes(sliced, apart, cells, asked)

@@ -8,18 +8,21 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, check_choice, check_interval
 from polars_mcc._counts.class_counts import classes_of, classes_of_pairs
 from polars_mcc._counts.count_rows import without_clusters
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.reweighted_pairs import reweighted
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import IntervalOptions, limit_columns, within_range
+from polars_mcc._intervals.interval_options import (
+    IntervalOptions,
+    inferred,
+    limit_columns,
+    within_range,
+)
 from polars_mcc._keys.any_key import IntoKey
-from polars_mcc._metrics.one_vs_rest import CLASS_RANGES, COLUMNS, class_scores
-from polars_mcc._metrics.scores_of_pairs import with_sizes
+from polars_mcc._metrics.exact_scores import with_sizes
+from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_RANGES, COLUMNS, class_scores
 
 
 def classes(
@@ -114,7 +117,7 @@ def classes(
     columns += [*n_clusters, "n", *sliced.unscored]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._intervals.class_intervals import class_intervals  # noqa: PLC0415 - rare
+        from polars_mcc._intervals.class_and_calibration_intervals import class_intervals  # noqa: PLC0415 - rare
 
         counted = without_clusters(sliced, cells.lazy()).collect()
         scores = _scored_pairs(sliced, counted.lazy()).collect()

@@ -12,16 +12,14 @@ from polars_mcc._base.allowed_values import Normalize, check_at_least, check_cho
 from polars_mcc._base.errors_on_collect import Failure
 from polars_mcc._base.message_parts import option, said
 from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, unscored_sums, with_margins
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, joined
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT, as_expr
 from polars_mcc._frame.labels import as_labels, known_labels, label_names
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
-from polars_mcc._metrics.mcc import correlation, divide, summed
+from polars_mcc._metrics.mcc_and_one_vs_rest import correlation, divide, summed
 
 
 def confusion(

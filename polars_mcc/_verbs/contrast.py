@@ -12,16 +12,14 @@ import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, Method, check_at_least
-from polars_mcc._base.message_parts import Words, option, said
+from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SlicedLog
-from polars_mcc._frame.columns import as_expr
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT, as_expr
 from polars_mcc._frame.labels import from_text
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import TO, IntervalOptions
+from polars_mcc._intervals.interval_options import TO, IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
@@ -61,7 +59,8 @@ def contrast(
         metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
             `by`.
         min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
-            rows, it is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            rows, it is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald", as in `by`. The
             interval of the difference is made from both.
@@ -161,11 +160,10 @@ def contrast(
     _check_to(log, to, names, ratio=ratio)
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype, ratio=ratio)
     if chosen.is_log and to == "total":
-        msg = said(
+        raise refused(
             f"metric '{chosen.name}' is not compared with the total: compare with the rest, ",
             option("to", "rest"),
         )
-        raise ValueError(msg)
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE
@@ -207,12 +205,11 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
     if isinstance(to, Mapping) and {*to} != {*keys}:
         listed = ", ".join(map(repr, keys))
         why = f" is not a slice of the keys {listed}: give a value for each key"
-        raise ValueError(said(option("to", dict(to)), why))
+        raise refused(option("to", dict(to)), why)
     if isinstance(to, str) and to not in _WORDS:
         words = ", ".join(map(repr, _WORDS))
         example = Words("{'country': 'US'}", "country=US")
-        msg = said(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
-        raise ValueError(msg)
+        raise refused(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
     if isinstance(to, str) and to in {"expected", "total"}:
         reason = "a slice is not reweighted as the total is, so compare it with the rest"
         call = Words(f"contrast(..., to={to!r})", f"contrast --to {to}")
@@ -222,13 +219,12 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
         call = Words("contrast(..., to='expected')", "contrast --to expected")
         log.roles.check_without(call, reason, "sample_weight")
         if ratio:
-            msg = said(
+            raise refused(
                 option("ratio", ratio),
                 " does not support ",
                 option("to", to),
                 ": leave one of them out",
             )
-            raise ValueError(msg)
 
 
 def _check_there(to: To, reference: pl.Expr | str, cells: pl.DataFrame) -> None:
@@ -256,5 +252,5 @@ def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
         typed = None
     if typed is None and value is not None:
         why = f": key '{key}' is {dtype} and cannot have this value"
-        raise ValueError(said(option("to", {key: value}), why))
+        raise refused(option("to", {key: value}), why)
     return pl.lit(typed, dtype)

@@ -11,15 +11,14 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_at_least, check_number
-from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.gate_verdicts import NOT_SURE, VERDICT, VERDICTS, table
+from polars_mcc._comparisons.gate_rules_and_verdicts import NOT_SURE, VERDICT, VERDICTS, table
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import IntervalOptions
+from polars_mcc._intervals.interval_options import IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, name_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
@@ -58,7 +57,8 @@ def gaps(
         within: Compare slices only within each value of these columns, such as countries within
             each device.
         min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
-            p-value is too small too often. With sample weights w, the rows are (Σ w)² / Σ w².
+            p-value is too small too often. A score must be of half as many: "tpr" is of rows with
+            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
         correction: The correction of p-values for the number of tests: see `compare`.
 
@@ -177,8 +177,9 @@ def limits(metric: IntoMetric, max_gap: Widest, *others: object) -> dict[Metric,
     for number in widest.values():
         check_number("max_gap", number)
         if not 0 <= number < math.inf:
-            msg = said(option("max_gap", number), " is no width: it must be at least 0, and finite")
-            raise ValueError(msg)
+            raise refused(
+                option("max_gap", number), " is no width: it must be at least 0, and finite"
+            )
     return {registry.find_metric(name): number for name, number in widest.items()}
 
 

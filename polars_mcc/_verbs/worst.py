@@ -6,29 +6,20 @@ from typing import cast
 
 import polars as pl
 
-from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import (
-    Correction,
-    Rank,
-    Reference,
-    check_at_least,
-    check_choice,
-    check_level,
-)
+from polars_mcc._base import allowed_values, defaults
+from polars_mcc._base.allowed_values import Correction, Rank, Reference
 from polars_mcc._base.message_parts import Words, quoted
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.labels_seen import Seen
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, named_in_vain, warner
-from polars_mcc._frame.columns import resolved
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT, resolved
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import check_portable
+from polars_mcc._intervals.interval_options import check_portable
 from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
-from polars_mcc._keys.each_rollup_cube_sets import KeySets
+from polars_mcc._keys.each_rollup_cube_sets_trailing import KeySets
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
@@ -229,19 +220,19 @@ def worst(
     Command line:
         polars-mcc worst logs/ --by country --by device --by browser --top 10
     """
-    check_choice("to", to, Reference)
-    check_choice("rank", rank, Rank)
-    check_choice("correction", correction, Correction)
-    check_level(ci)
-    check_at_least("depth", depth, 1)
-    check_at_least("min_n", min_n, 1)
+    allowed_values.check_choice("to", to, Reference)
+    allowed_values.check_choice("rank", rank, Rank)
+    allowed_values.check_choice("correction", correction, Correction)
+    allowed_values.check_level(ci)
+    allowed_values.check_at_least("depth", depth, 1)
+    allowed_values.check_at_least("min_n", min_n, 1)
     if not (isinstance(max_share, (int, float)) and 0 < max_share <= 1):
         msg = f"max_share is the largest share of rows of a slice, between 0 and 1, got {max_share}"
         raise ValueError(msg)
     if top is not None:
-        check_at_least("top", top, 1)
+        allowed_values.check_at_least("top", top, 1)
     if bins is not None:
-        check_at_least("bins", bins, 2)
+        allowed_values.check_at_least("bins", bins, 2)
     check_plain(keys, "worst", "it crosses columns itself, up to depth; pass plain columns")
     if not resolved(log.roles.schema, [*columns_of(log.roles.schema, keys)], "key"):
         labels = log.roles.label_columns

@@ -21,9 +21,8 @@ import speed
 from measuring import apart, print_head, print_row, times
 
 from polars_mcc import Bootstrap
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 
 TASKS = [
     *(

@@ -26,7 +26,7 @@ from support import first, in_turn, some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
-from polars_mcc._cli import app
+from polars_mcc._cli.app_and_answers import app
 from polars_mcc._keys.any_key import WORDS, Key, of_column, word
 
 INF, NAN = float("inf"), float("nan")
@@ -1079,7 +1079,7 @@ def test_without_the_extra_it_says_what_to_install():
 def test_the_shell_completes(tmp_path):
     """Bash completes verbs and options, with the script that --install-completion writes."""
     script = tmp_path / "polars-mcc.bash"
-    script.write_text(app.app.generate_completion(shell="bash"))  # noqa: S604 - its name
+    script.write_text(app.generate_completion(shell="bash"))  # noqa: S604 - its name
     words = {
         ("polars-mcc", "rep"): ["report"],
         ("polars-mcc", "report", "logs", "--min"): ["--min-age", "--min-n"],
@@ -1137,7 +1137,7 @@ def test_a_library_that_checks_types_does_not_disturb(monkeypatch):
 
 
 def test_every_verb_is_a_command():
-    assert {name.replace("_", "-") for name in VERBS} <= {*app.app}
+    assert {name.replace("_", "-") for name in VERBS} <= {*app}
 
 
 def choices_of(hint) -> set[str]:
@@ -1166,7 +1166,7 @@ def test_every_public_kind_of_key_is_a_word_of_the_command():
 @pytest.mark.parametrize("name", VERBS)
 def test_a_parameter_is_an_option_with_its_default(name):
     """Every parameter of every verb, and of a log, is an option of its command; it has help."""
-    asked = app.app[name.replace("_", "-")].assemble_argument_collection(parse_docstring=True)
+    asked = app[name.replace("_", "-")].assemble_argument_collection(parse_docstring=True)
     arguments = {argument.field_info.name: argument for argument in asked}
     makes_log, verb = polars_mcc.PredictionLog.__init__, VERBS[name]
     parameters = {**inspect.signature(makes_log).parameters, **inspect.signature(verb).parameters}

@@ -22,7 +22,7 @@ from runner import Done, invoke
 from support import first, in_turn
 
 import polars_mcc
-from polars_mcc._cli import output_files
+from polars_mcc._cli import outputs
 
 LABELS = [
     '=HYPERLINK("http://example.com")',
@@ -212,7 +212,7 @@ def test_texts_that_a_spreadsheet_runs(signs, place):
     else:
         dtype = pl.Enum(runs) if place == "category" else pl.String
         answer = pl.DataFrame({"key": pl.Series([*runs, None], dtype=dtype)})
-    assert output_files.run_as_formulas(answer) == runs
+    assert outputs.run_as_formulas(answer) == runs
 
 
 def test_numbers_and_bins_are_not_run():
@@ -223,7 +223,7 @@ def test_numbers_and_bins_are_not_run():
     for key in ("key", "x", polars_mcc.bins("x", 4), polars_mcc.bins("i", 4)):
         answer = log.mcc.by(key)
         assert answer.to_series().cast(pl.String).str.starts_with("-").any(), "what it is about"
-        assert output_files.run_as_formulas(answer) == []
+        assert outputs.run_as_formulas(answer) == []
 
 
 SQL = {

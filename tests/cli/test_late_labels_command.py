@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -272,7 +274,7 @@ def test_an_error_of_costs_names_their_file():
         assert "log.csv" not in done.stderr
 
 
-def test_labels_that_stop_coming_are_told_by_the_gate_of_a_store():
+def test_labels_that_stop_coming_are_told_by_the_gate():
     start, rows = dt.date(2026, 3, 1), range(1200)
     log = pl.DataFrame({"id": rows, "day": [start + dt.timedelta(i // 20) for i in rows]})
     log = log.with_columns(pred=pl.col("id") % 2)
@@ -286,7 +288,8 @@ def test_labels_that_stop_coming_are_told_by_the_gate_of_a_store():
         "a label 'y' has not come for 100 % of the rows since 2026-04-23, and for 0 % of the rows"
     )
     aged = ("--time", "day", "--min-age", "0d")
-    for asked in (("check", "store", "--min", "-1"), ("changes", "store")):
+    of_log = ("check", "log.parquet", *late, "--min", "-1")
+    for asked in (of_log, ("check", "store", "--min", "-1"), ("changes", "store")):
         done = invoke(*asked, *aged)
         assert done.stderr.count(told) == 1, done.stderr
         assert "use a longer --min-age" in done.stderr
@@ -309,3 +312,41 @@ def test_a_report_advises_an_age_in_the_words_of_the_shell():
     )
     assert invoke(*asked, "--min-age", "12d", "--now", "2026-04-01").exit_code == 0
     assert "old enough for 99 %" not in Path("page.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize("age", [None, "1d"])
+def test_labels_that_miss_are_told(age):
+    """Half of the ids of labels are spelled otherwise: their predictions would wait in silence."""
+    days = pl.date_range(dt.date(2026, 3, 1), dt.date(2026, 3, 10), eager=True)
+    log = pl.DataFrame({"id": [*range(100)], "day": [*days] * 10, "pred": ["u", "v"] * 50})
+    log = log.with_columns(pl.format("r{}", "id").alias("id"))
+    labels = log.select("id", y="pred")
+    odd = pl.when(pl.int_range(100) % 2 == 1).then(pl.col("id").str.to_uppercase()).otherwise("id")
+    log.write_parquet("log.parquet")
+    labels.with_columns(odd.alias("id")).write_parquet("odd.parquet")
+    labels.write_parquet("all.parquet")
+    labels[:60].write_parquet("some.parquet")
+    asked = ["--on", "id", "--gold", "y", *(["--time", "day", "--min-age", age] if age else [])]
+    told = "50 of 100 labels have an id ('id') that no prediction has, and 50 of 100 predictions"
+    for name in ("odd", "all", "some"):
+        done = invoke("by", "log.parquet", "--outcomes", f"{name}.parquet", *asked)
+        assert (told in done.stderr) == (name == "odd"), done.stderr
+        assert ("that no prediction has" in done.stderr) == (name == "odd"), done.stderr
+    if age is None:
+        with pytest.warns(PredictionLogWarning, match=re.escape(told)):
+            log.mcc(outcomes=labels.with_columns(odd.alias("id")), on="id", gold="y")
+
+
+def test_columns_in_an_sql_id_of_csv_are_text():
+    Path("log.csv").write_text("id,pred\n7,1\n8,0\n")
+    Path("labels.csv").write_text("id,gold\n007,1\n8,0\n")
+    for sql, waits in {
+        "id": 1,
+        "id::VARCHAR": 1,
+        "id || ''": 1,
+        "upper(id)": 1,
+        "id::INT": 0,
+    }.items():
+        on = sql if sql == "id" else f"{sql} AS i"
+        done = invoke("by", "log.csv", "--outcomes", "labels.csv", "--on", on, "--format", "ndjson")
+        assert json.loads(done.stdout)["n_waiting"] == waits, done.stderr

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from polars_mcc._comparisons.evidence import Scale
-from polars_mcc._comparisons.gap_and_spread import (
+from polars_mcc._comparisons.gaps_between_slices import (
     Compared,
     chi_squared,
     gap_of,

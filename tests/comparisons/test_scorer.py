@@ -7,13 +7,11 @@ import polars as pl
 import pytest
 from support import in_turn
 
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
-from polars_mcc._intervals.scores_of_arrays import Scorer
-from polars_mcc._intervals.scores_with_intervals import estimate
+from polars_mcc._intervals.scores_of_arrays import Scorer, estimate
 from polars_mcc._metrics import registry
 from polars_mcc._worst.column_codes import coded_log
 from polars_mcc._worst.slice_counts import SliceCounter, pairs_of

@@ -15,9 +15,8 @@ from polars.testing import assert_frame_equal
 from support import in_turn
 
 import polars_mcc
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs as pairs_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._intervals import influence_of_rows, influence_on_pairs, smoothed_tables
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells
 from polars_mcc._intervals.pooled_slices import Pools, expected_pairs

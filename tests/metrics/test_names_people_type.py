@@ -10,7 +10,7 @@ import pytest
 from support import ask
 
 import polars_mcc
-from polars_mcc._metrics.names_elsewhere import ELSEWHERE, known_elsewhere
+from polars_mcc._metrics.calls_and_names_elsewhere import ELSEWHERE, known_elsewhere
 
 OURS = {*polars_mcc.metrics()["metric"]}
 CALLS = {"f_beta(2)", "top_k(3)", "ece(15, uniform)", "cost(fn=10, fp=1)", "kappa(quadratic)"}

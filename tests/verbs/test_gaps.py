@@ -314,3 +314,19 @@ def test_a_gate_of_no_rows_fails_also_with_several_models(bound):
     for pred in ("a", ["a"], ["a", "b"]):
         with pytest.raises(CheckError, match="no slice to judge|no gap of mcc can be judged"):
             log.mcc(pred=pred).check("g", **bound)
+
+
+@pytest.mark.parametrize(("positives", "is_compared"), [(1, False), (14, False), (15, True)])
+def test_a_rate_of_few_rows_is_not_compared(positives, is_compared):
+    """A slice may have many rows, and few of the positive class: then Fisher's p is far larger."""
+    cells = [("A", 1, 0, 1), ("A", 1, 1, positives - 1), ("A", 0, 0, 200)]
+    cells += [("B", 1, 0, 60), ("B", 1, 1, 240), ("B", 0, 0, 3000)]
+    log = pl.DataFrame(cells, schema=["k", "gold", "pred", "n"], orient="row")
+    log = log.mcc(weight="n", positive=1)
+    of_rate, of_rows = log.gaps("k", metrics=["tpr", "accuracy"], min_n=30).rows(named=True)
+    assert (of_rate["p_value"] is not None) == is_compared
+    assert of_rate["n_slices"] == 1 + is_compared
+    assert of_rows["n_slices"] == 2
+    p = log.contrast("k", metric="tpr", min_n=30)["p_value"]
+    assert p.is_not_null().to_list() == [is_compared] * 2
+    assert log.contrast("k", metric="accuracy")["p_value"].null_count() == 0

@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 from support import first
 
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._keys import bins as bins_module
 from polars_mcc._worst.column_codes import CodedKey, coded_log
 

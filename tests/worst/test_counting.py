@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from support import first, in_turn
 
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._metrics import registry
 from polars_mcc._worst import column_codes, slice_counts
 from polars_mcc._worst.compared_slices import compared_slices

@@ -1,26 +1,28 @@
-"""From a typed log to an output: run a verb, write or print its answer, say what went wrong."""
+"""The app of the command line: its commands, from a typed log to an output and an exit code."""
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from itertools import chain
 from typing import Any
 
 import polars as pl
+from cyclopts import App, Parameter
 
 from polars_mcc._base.errors_on_collect import reason
 from polars_mcc._base.message_parts import in_shell, of_error, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
-from polars_mcc._cli import output_files
+from polars_mcc._cli import outputs
 from polars_mcc._cli.shared_options import OutputOptions
-from polars_mcc._cli.terminal import hidden_columns, show, terminal_table, write
 from polars_mcc._counts.labels_seen import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
@@ -36,8 +38,45 @@ from polars_mcc._inputs.formats import SEPARATORS
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spelling_warnings
-from polars_mcc._inputs.standard_input import TOLD_BY_FIRST_ROWS
+from polars_mcc._inputs.standard_input import STDIN, TOLD_BY_FIRST_ROWS
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
+from polars_mcc._version import __version__
+
+app = App(
+    name="polars-mcc",
+    help="Score every slice of a prediction log with the Matthews correlation coefficient (MCC).",
+    help_format="markdown",
+    version=lambda: f"polars-mcc {__version__} on polars {pl.__version__}",
+    default_parameter=Parameter(negative=(), negative_iterable=()),
+    suppress_keyboard_interrupt=False,  # `__main__` says it.
+)
+app.register_install_completion_command()
+
+
+def command(run: Callable[..., None]) -> Callable[..., None]:
+    """Make a function a command of the app. It prints an expected error as one line."""
+    name = run.__name__.replace("_", "-")
+
+    @wraps(run)
+    def refusing_errors(*logs: str, **options: Any) -> None:  # noqa: ANN401 - of any command
+        for log in logs:
+            if log.startswith("-") and log != STDIN:
+                known = [
+                    flag
+                    for argument in app[name].assemble_argument_collection()
+                    for flag in argument.names
+                ]
+                near = difflib.get_close_matches(log, known, n=1)
+                hint = f"; did you mean {near[0]}?" if near else "."
+                say(f"there is no option {log}{hint} --help lists the options.")
+                raise SystemExit(2)
+        out = options.get("out") or getattr(options.get("output"), "out", None)
+        with errors_as_lines(logs, out):
+            run(*logs, **options)
+
+    app.command(refusing_errors, name=name)
+    return run
+
 
 _MAX_LISTED = 20  # maximum number of file names that are shown
 
@@ -47,7 +86,7 @@ def run_verb(
     log: TypedLog,
     output: OutputOptions,
     *,
-    as_text: Callable[[pl.DataFrame], str] = terminal_table,
+    as_text: Callable[[pl.DataFrame], str] = outputs.terminal_table,
     shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda rows: rows,
     **options: Any,  # noqa: ANN401 - of any verb
 ) -> pl.DataFrame:
@@ -57,21 +96,21 @@ def run_verb(
     """
     out, form = output.out, output.format
     if out is not None:
-        form = output_files.format_of_file(out, form)
-        output_files.check_writable(out, log.inputs)
+        form = outputs.format_of_file(out, form)
+        outputs.check_writable(out, log.inputs)
     is_check = verb.__name__ == "check"
     with seen() as labels:
         frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)
     frame = shown(frame)
     if out is not None:
-        output_files.write_whole(out, lambda: output_files.as_bytes(frame, form))
+        outputs.write_whole(out, lambda: outputs.as_bytes(frame, form))
     say_warnings(log, options, labels, is_check=is_check)
     if out is None:
-        left_out = hidden_columns(frame, verb.__name__) if form == "table" else []
+        left_out = outputs.hidden_columns(frame, verb.__name__) if form == "table" else []
         _print(frame, form, as_text, left_out)
         return frame
     say(f"{rows_in_words(frame.height)} written to {out}")
-    if form == "csv" and (formulas := output_files.run_as_formulas(frame)):
+    if form == "csv" and (formulas := outputs.run_as_formulas(frame)):
         first, *further = formulas
         and_more = f" and {len(further)} more" if further else ""
         say(f"{out}: warning: a spreadsheet would run {first!r}{and_more} as a formula")
@@ -96,25 +135,25 @@ def _call(
 
 def _print(
     frame: pl.DataFrame,
-    form: output_files.Format,
+    form: outputs.Format,
     as_text: Callable[[pl.DataFrame], str],
     left_out: Sequence[str],
 ) -> None:
     """Write to the standard output; on a terminal, control characters become escapes."""
-    if form in output_files.IN_TERMINAL:
-        show(as_text(frame.drop(left_out)))
+    if form in outputs.IN_TERMINAL:
+        outputs.show(as_text(frame.drop(left_out)))
         if left_out and frame.height:
             columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
             say(f"{columns} left out; --format wide shows all")
         return
-    data = output_files.as_bytes(frame, form)
+    data = outputs.as_bytes(frame, form)
     if not sys.stdout.isatty():
-        write(data)
+        outputs.write(data)
     elif form == "parquet":
         say("a terminal cannot show parquet: use --out FILE, or > FILE")
         raise SystemExit(2)
     else:
-        show(visible_lines(data.decode()).rstrip("\n"))
+        outputs.show(visible_lines(data.decode()).rstrip("\n"))
 
 
 def say_warnings(
@@ -126,11 +165,11 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    for sentence in log.shared_ids():
+    for sentence in log.about_ids():
         say(sentence)
     sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
-    if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.
+    if is_check:  # It reads a log again, whose labels come later and whose rows are old enough.
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
         sentences = chain(sentences, by_day)
     if not is_check:

@@ -1,4 +1,4 @@
-"""`by`: one row per slice, with its score and a confidence interval."""
+"""`by`: one row per slice, with its score and a confidence interval; `score`: all rows as one."""
 
 from __future__ import annotations
 
@@ -10,29 +10,17 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, Role, check_choice, check_interval
 from polars_mcc._counts.class_counts import classes_of
-from polars_mcc._counts.cut_into_slices import cut
-from polars_mcc._counts.gold_and_pred import sides_of
 from polars_mcc._counts.pair_counts import pairs
+from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import CLASS, MODEL, OfRow, SlicedLog
-from polars_mcc._frame.frames import FrameT
+from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.deferred_step import inferred
-from polars_mcc._intervals.interval_options import (
-    Bootstrap,
-    IntervalOptions,
-    Resampling,
-    limit_columns,
-    ranges_of,
-    with_limit_columns,
-    within_range,
-)
+from polars_mcc._intervals import interval_options
+from polars_mcc._intervals.interval_options import Bootstrap, IntervalOptions, Resampling, inferred
 from polars_mcc._keys.any_key import IntoKey
-from polars_mcc._metrics import registry
-from polars_mcc._metrics.exact_scores import measure, with_labels_for
-from polars_mcc._metrics.means_over_classes import means_over_classes
+from polars_mcc._metrics import exact_scores, registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetrics
-from polars_mcc._metrics.scores_of_pairs import measure_pairs
 
 
 def by(
@@ -299,7 +287,7 @@ def _of_bootstrap(
     positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
     _check_resampling(log, sliced)
     options = IntervalOptions(ci, metrics=asked, positive=positive)
-    sliced = with_labels_for(sliced, asked)
+    sliced = exact_scores.with_labels_for(sliced, asked)
     return sliced.answer(bootstrap.resampled(sliced, options, method).lazy())
 
 
@@ -354,7 +342,7 @@ def of_metrics(
         more_columns = more_columns.drop("n", "n_clusters", *sliced.unscored, strict=False)  # noqa: PLW2901
         slices = sliced.beside(slices, more_columns)
     shown = [metric.name for metric in asked]
-    shown = shown if ci is None else with_limit_columns(shown)
+    shown = shown if ci is None else interval_options.with_limit_columns(shown)
     sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]
     return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, *sliced.unscored))
 
@@ -362,7 +350,7 @@ def of_metrics(
 def _names_taken(asked: Sequence[Metric], ci: float | None) -> list[str]:
     """The names that no key may have: columns of an answer besides the keys and the model."""
     names = [metric.name for metric in asked]
-    limits = [] if ci is None else ["n_clusters", *limit_columns(names)]
+    limits = [] if ci is None else ["n_clusters", *interval_options.limit_columns(names)]
     return ["n", *names, "n_null", *limits]
 
 
@@ -375,22 +363,24 @@ def _scored(
 ) -> pl.LazyFrame:
     """The metrics of each slice, all of labels or all of scores; with `ci`, their intervals."""
     positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
-    sliced = with_labels_for(sliced, asked)
+    sliced = exact_scores.with_labels_for(sliced, asked)
     if ci is not None:
         options = IntervalOptions(ci, method, asked, positive)
 
         def infer(counted: pl.DataFrame) -> pl.DataFrame:
-            from polars_mcc._intervals.scores_with_intervals import estimate  # noqa: PLC0415 - NumPy, for it alone
+            from polars_mcc._intervals.scores_of_arrays import estimate  # noqa: PLC0415 - NumPy, for it alone
 
-            return within_range(estimate(sliced, counted, options).scores, ranges_of(asked))
+            return interval_options.within_range(
+                estimate(sliced, counted, options).scores, interval_options.ranges_of(asked)
+            )
 
         return inferred(log, sliced, pairs(sliced), infer, metrics=asked)
     if sliced.nulls != "reweight" and not any(metric.needs_pairs for metric in asked):
-        return measure(sliced, classes_of(sliced), asked, positive=positive)
+        return exact_scores.measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS in sliced.pair_splits:
-        return means_over_classes(sliced, cells, asked, positive)
-    return measure_pairs(sliced, cells, asked, positive=positive)
+        return exact_scores.means_over_classes(sliced, cells, asked, positive)
+    return exact_scores.measure_pairs(sliced, cells, asked, positive=positive)
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:
@@ -406,3 +396,47 @@ def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:
             "a bootstrap draws whole rows, or whole clusters, so it cannot use a sample_weight or "
             "a Float64 weight: use 'score', 'fisher' or 'wald'"
         )
+
+
+def score(
+    log: Described[FrameT],
+    *,
+    metrics: IntoMetrics = defaults.METRICS,
+    ci: float | None = None,
+    method: Method | Resampling[FrameT] = defaults.METHOD,
+) -> FrameT:
+    """Score the whole log as one slice: `by` without keys.
+
+    Args:
+        metrics: One metric or several, computed from the same counts: a name of `metrics()`. In
+            Python also an expression, as in `by`.
+        ci: The confidence level of an interval, such as 0.95. None: no interval.
+        method: The kind of interval: "score", "fisher" or "wald", as in `by`. In Python also a
+            `Bootstrap`.
+
+    Returns:
+        A DataFrame, or a LazyFrame if the log is lazy, with one row (per model) and the columns
+        `n`, `mcc`, `n_null`, and with `ci` the interval. A log without rows has `n` 0 and `mcc`
+        null.
+
+    The errors of `by` are raised.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": [1, 1, 0, 0], "a": [1, 1, 0, 1], "b": [0, 1, 0, 1]})
+        >>> log.mcc(pred=["a", "b"]).score()
+        shape: (2, 4)
+        ┌───────┬─────┬─────────┬────────┐
+        │ model ┆ n   ┆ mcc     ┆ n_null │
+        │ ---   ┆ --- ┆ ---     ┆ ---    │
+        │ str   ┆ i64 ┆ f64     ┆ i64    │
+        ╞═══════╪═════╪═════════╪════════╡
+        │ a     ┆ 4   ┆ 0.57735 ┆ 0      │
+        │ b     ┆ 4   ┆ 0.0     ┆ 0      │
+        └───────┴─────┴─────────┴────────┘
+
+    Command line:
+        polars-mcc score logs/ --metric mcc --metric f1_macro --format json
+    """
+    return by(log, metrics=metrics, ci=ci, method=method)

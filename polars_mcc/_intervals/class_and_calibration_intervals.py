@@ -1,4 +1,4 @@
-"""Pairs and classes → standard errors and intervals of the scores of each class.
+"""Pairs and classes → standard errors and intervals of the scores of each class; of bins.
 
 A row moves the score of a class by its gold label, by its prediction, or by both. A row with other
 labels moves it only through the mean, which is subtracted from every influence. So four kinds of
@@ -12,25 +12,23 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import SlicedLog
-from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws
-from polars_mcc._intervals.influence_of_rows import (
-    Influence,
-    columns_of_classes,
-    tables_that_tell,
-)
+from polars_mcc._intervals import smoothed_tables
+from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws, of_arrays
+from polars_mcc._intervals.influence_of_rows import Influence, columns_of_classes, tables_that_tell
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
-from polars_mcc._intervals.smoothed_tables import (
-    BY_PRED,
-    OBSERVED,
-    ClassTable,
-    pseudo_rows,
-    tables_of,
-)
 from polars_mcc._metrics.derivatives import Column
-from polars_mcc._metrics.one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
+from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
+from polars_mcc._metrics.score_levels_and_bins import (
+    Binning,
+    in_floats,
+    levels_of,
+    of_bins,
+    probabilities,
+)
 from polars_mcc._metrics.slice_sums import Floats, Ints, Segments, added_up
 
 
@@ -67,7 +65,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     )
     answers: list[pl.Series] = []
     with np.errstate(all="ignore"):
-        tables = tables_of(arrays, placed, None)
+        tables = smoothed_tables.tables_of(arrays, placed, None)
         col, _ = columns_of_classes(arrays, [table for table, _ in tables], [], None)
         margins = [col("support"), col("predicted"), col("hits")]
         s = rows.spread(arrays.s)
@@ -78,7 +76,9 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         has_gaps = None if arrays.has_gaps is None else arrays.has_gaps[rows.of_row]
         if arrays.per_label is not None:
             of_tables = (
-                _Gaps.of(rows, arrays.per_label, *table, is_by_pred=place == BY_PRED)
+                _Gaps.of(
+                    rows, arrays.per_label, *table, is_by_pred=place == smoothed_tables.BY_PRED
+                )
                 for place, table in enumerate(tables)
             )
             gaps = _Gaps(*map(np.stack, zip(*of_tables, strict=True)))
@@ -105,7 +105,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
             else:
-                observed = _Gradient(*(part[OBSERVED] for part in gradient))
+                observed = _Gradient(*(part[smoothed_tables.OBSERVED] for part in gradient))
                 variance = by_class.squares(observed, draws, rows.of_row) / s**2
             limits = interval(facts.value, facts, variance, sampling, options)
             if name in seen:
@@ -136,7 +136,7 @@ class _Gaps(NamedTuple):
         cls,
         rows: Segments,
         per_label: Floats,
-        table: ClassTable,
+        table: smoothed_tables.ClassTable,
         pairs: Counted,
         *,
         is_by_pred: bool,
@@ -149,7 +149,7 @@ class _Gaps(NamedTuple):
             return gaps[pred] * n * (1 - n / p[pred])
 
         # Each pair of two classes has pseudo-rows, u_k v_j of them, also if it does not occur.
-        _, u, v = pseudo_rows(table, is_by_pred=is_by_pred)
+        _, u, v = smoothed_tables.pseudo_rows(table, is_by_pred=is_by_pred)
         first, second = (rows.spread(rows.sum(x)) - x for x in (gaps * v, gaps * v**2 / p))
         of_pseudo_rows = u * first - u**2 * second
         is_miss = pairs.gold != pairs.pred
@@ -228,3 +228,41 @@ def _parted(values: Floats, unit: Floats) -> tuple[Floats, Floats]:
     """Numbers as multiples of a unit, and what is left."""
     multiples = np.rint(values / unit) * unit
     return multiples, values - multiples
+
+
+def rates_of_bins(
+    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int, ci: float
+) -> pl.DataFrame:
+    """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
+    binning = Binning(bins)
+    levels = levels_of(log, pairs, [binning]).collect()
+    rates = of_bins(log, probabilities(log, in_floats(log, levels.lazy())), binning).collect()
+    rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
+    spread = rate * (1 - rate)
+    with np.errstate(all="ignore"):
+        if log.has_clusters or not log.is_frequency:
+            places = levels.select(*log.slice, "pred", bin=binning.column)
+            variance, sampling = _of_draws(log, places, cells, rates)
+        else:
+            variance, sampling = spread / n, Sampling(n, None, is_frequency=True)
+        # The rate is a proportion of the rows.
+        zero = np.zeros(len(n))
+        facts = Influence(rate, zero, zero + 1, spread, zero + 1, spread, spread)
+        limits = interval(rate, facts, variance, sampling, IntervalOptions(ci))
+    ends = of_arrays(rate_low=limits.low, rate_high=limits.high)
+    return rates.with_columns(*sampling.columns(), *ends)
+
+
+def _of_draws(
+    log: SlicedLog, places: pl.DataFrame, cells: pl.DataFrame, rates: pl.DataFrame
+) -> tuple[Floats, Sampling]:
+    """The variance of the rate of each bin, and its draws: clusters, or rows of several weights."""
+    scored = cells.lazy().filter(is_scored(log))
+    beside = scored.join(places.lazy(), on=[*log.slice, "pred"], nulls_equal=True)
+    of_cells = CountedCells.of(log.split_by("bin"), beside.collect(), rates)
+    draws, order = of_cells.draws(rates.height, of_cells.pairs.slices[of_cells.pair])
+    gold = of_cells.labels[of_cells.pairs.gold[of_cells.pair[order]]] == 1
+    phi = gold.cast(pl.Float64).to_numpy() - rates["rate"].to_numpy()[draws.slices]
+    n = rates["rows"].to_numpy()
+    variance = draws.products(phi, phi) / n / n
+    return variance, Sampling(draws.effective, draws.n_clusters, log.is_frequency)
