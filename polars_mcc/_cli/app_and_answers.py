@@ -88,16 +88,17 @@ def run_verb(
     *,
     as_text: Callable[[pl.DataFrame], str] = outputs.terminal_table,
     shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda rows: rows,
+    reads: Sequence[str | None] = (),
     **options: Any,  # noqa: ANN401 - of any verb
 ) -> pl.DataFrame:
     """Write the answer of a verb to a file, or print it; `shown` selects what to print or write.
 
-    Returns what was written or printed.
+    `reads` are other files that are read. Returns what was written or printed.
     """
     out, form = output.out, output.format
     if out is not None:
         form = outputs.format_of_file(out, form)
-        outputs.check_writable(out, log.inputs)
+        outputs.check_writable(out, log, [*reads, *options.values()])
     is_check = verb.__name__ == "check"
     with seen() as labels:
         frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)

@@ -200,7 +200,7 @@ def changes(
         "min_n": min_n,
         "max_changes": max_changes,
     }
-    found = run_verb(PredictionLog.changes, log, output, **log.columns, **options)
+    found = run_verb(PredictionLog.changes, log, output, reads=[known], **log.columns, **options)
     if false_alarms is None:
         return
     if is_unjudged := (found[VERDICT] == "not judged").all():

@@ -112,6 +112,7 @@ def check(
         metric=metric,
         max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
         no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
+        reads=[no_worse_than],
         min_n=min_n,
         ci=ci,
         false_alarms=false_alarms,
@@ -364,7 +365,7 @@ def report(
         endings = ", ".join(f".{suffix}" for suffix in get_args(allowed_values.ReportFormat))
         raise ValueError(f"cannot write '{out}': the name of a report must end in one of {endings}")
     log = sliced.read(logs)
-    outputs.check_writable(out, log.inputs)
+    outputs.check_writable(out, log, vars(asked).values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
         "log": "\n".join(app_and_answers.first_files(log.inputs.files)),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +19,7 @@ from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
 from polars_mcc._base.visible_text import visible_lines
 from polars_mcc._display.table_and_to_numpy import with_texts
 from polars_mcc._frame.labels import is_text
-from polars_mcc._inputs.read_files import Logs
+from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._worst.failures_in_words import CONFUSION
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
@@ -47,13 +48,25 @@ def format_of_file(out: Path, form: Format) -> Format:
     return _SUFFIXES[out.suffix.lower()]
 
 
-def check_writable(out: Path, logs: Logs) -> None:
-    """Raise an error early if `write_whole` could not write to `out`, or `out` is of the logs."""
-    if os.path.realpath(out) in logs.canonical.values():
-        raise ValueError(f"cannot write '{out}': it is one of the logs; choose another name")
-    if (log := logs.would_read(str(out))) is not None:
-        msg = f"cannot write '{out}': it would be one of the logs of '{log}'; choose another place"
-        raise ValueError(msg)
+def check_writable(out: Path, log: TypedLog, options: Iterable[object]) -> None:
+    """Raise an error early if `write_whole` could not write to `out`, or the command reads `out`.
+
+    `options` may name files, as in `cost('costs.csv')`.
+    """
+    for logs in (log.inputs, *([log.of_labels.inputs] if log.of_labels else [])):
+        if os.path.realpath(out) in logs.canonical.values():
+            raise ValueError(f"cannot write '{out}': it is one of the logs; choose another name")
+        if (folder := logs.would_read(str(out))) is not None:
+            raise ValueError(
+                f"cannot write '{out}': it would be one of the logs of '{folder}'; choose another "
+                "place"
+            )
+    texts = [str(value) for value in options if isinstance(value, (str, list, tuple))]
+    words = (word for text in texts for word in (text, *re.split(r"[\"'()\[\],]", text)))
+    if out.is_file() and os.path.realpath(out) in {
+        os.path.realpath(word) for word in words if word
+    }:
+        raise ValueError(f"cannot write '{out}': the command reads it; choose another name")
     if _is_special(out):
         return
     if not out.parent.is_dir():

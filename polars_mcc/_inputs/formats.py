@@ -191,14 +191,16 @@ ROWS_FOR_DTYPES = 10_000  # rows that tell the dtypes of CSV and NDJSON
 def _scan_ndjson(source: str | BytesIO, storage_options: Options | None = None) -> pl.LazyFrame:
     """Scan JSON lines. All rows tell the dtypes if the first do not: it takes as long as to read.
 
-    With a dtype that is Null, Polars reads `["a"]` as `[null]`, and fails at other values.
+    With a dtype that is Null, Polars reads `["a"]` as `[null]`, and fails at other values. It drops
+    the fields of a struct that come later.
     """
     options = as_dict(storage_options)
     if _first_lines(source, options).is_empty():
         return pl.LazyFrame()
     scan = partial(pl.scan_ndjson, source, storage_options=options)
     rows = scan(infer_schema_length=ROWS_FOR_DTYPES)
-    is_known = not any("Null" in str(dtype) for dtype in rows.collect_schema().dtypes())
+    dtypes = map(str, rows.collect_schema().dtypes())
+    is_known = not any("Null" in dtype or "Struct" in dtype for dtype in dtypes)
     return rows if is_known else scan(infer_schema_length=None)
 
 

@@ -195,7 +195,8 @@ class TypedLog:
                 is_empty = rows.head(1).collect().is_empty()
             if is_empty:  # Their dtypes are not known: any would fit.
                 own = self._scanned.collect_schema()
-                ids = {name: own[name] for name in options.on or () if name in own}
+                named = (name for sql in options.on or () for name in columns_in(sql, own))
+                ids = {name: own[name] for name in named}
                 times = {options.latest: pl.Int64()} if options.latest else {}
                 source = pl.LazyFrame(schema={options.gold: pl.Null(), **schema, **ids, **times})
         text = [name for name in options.text or () if name in schema]

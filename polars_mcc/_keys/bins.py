@@ -387,12 +387,15 @@ def _ends(values: pl.DataFrame, number: int) -> list[float | int]:
     upto = values["weight"].cum_sum()
     parts = pl.Series([upto[-1] * part / number for part in range(1, number)])
     places = upto.search_sorted(parts).clip(upper_bound=len(upto) - 1)
-    ends = values["value"].gather(places).unique().sort()
-    return _rounded(ends.filter(ends < values["value"][-1]).to_list())
+    ends, largest = values["value"].gather(places).unique().sort(), values["value"][-1]
+    exact = ends.filter(ends < largest).to_list()
+    rounded = sorted({*_rounded(exact)})
+    is_cut = len(rounded) == len(exact) and values["value"][0] <= min(rounded, default=largest)
+    return rounded if is_cut and max(rounded, default=-math.inf) < largest else exact
 
 
 def _rounded(ends: list[float | int]) -> list[float | int]:
-    """Numbers rounded to about a tenth of their distance, if they stay distinct."""
+    """Numbers rounded to about a tenth of their distance."""
     gaps = [high - low for low, high in itertools.pairwise(ends)]
     rounded: list[float | int] = []
     for at, end in enumerate(ends):
@@ -405,4 +408,4 @@ def _rounded(ends: list[float | int]) -> list[float | int]:
             rounded.append(end // step * step)
         else:
             rounded.append(round(end, min(max(digits, -300), 300)))
-    return sorted({*rounded}) if len({*rounded}) == len(ends) else ends
+    return rounded

@@ -370,6 +370,9 @@ def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:
         msg = f"known has a column '{SINCE}' of {known.dtype}, which is no time"
         raise pl.exceptions.SchemaError(msg)
     if is_text(dtype):
+        if known.dtype.is_numeric():  # It may have been 007.
+            what = f"known has {known.dtype} in column '{known.name}', which is text in the log"
+            raise pl.exceptions.SchemaError(f"{what}: read it as text")
         return known.cast(pl.String)
     typed = read_as(as_expr(known.name), known.dtype, dtype).cast(dtype)
     try:

@@ -350,3 +350,30 @@ def test_columns_in_an_sql_id_of_csv_are_text():
         on = sql if sql == "id" else f"{sql} AS i"
         done = invoke("by", "log.csv", "--outcomes", "labels.csv", "--on", on, "--format", "ndjson")
         assert json.loads(done.stdout)["n_waiting"] == waits, done.stderr
+
+
+def test_a_file_that_a_command_reads_is_not_written():
+    log = "id,gold,pred\n1,a,a\n2,b,a\n3,a,a\n4,b,b\n"
+    files = {"log.csv": log, "late/l.csv": "id,y\n1,a\n2,b\n3,a\n4,b\n"}
+    files |= {"costs.csv": "gold,pred,cost\na,b,5\nb,a,1\n", "seen.csv": "gold,since\n"}
+    Path("late").mkdir()
+    for name, text in files.items():
+        Path(name).write_text(text)
+    assert invoke("counts", "log.csv", "--out", "base.csv").exit_code == 0
+    late = ("--outcomes", "late", "--on", "id", "--gold", "y")
+    asked = {
+        "late/l.csv": ("by", *late),
+        "late/new.csv": ("by", *late),
+        "costs.csv": ("by", "--metric", "cost('costs.csv')"),
+        "base.csv": ("check", "--no-worse-than", "base.csv"),
+        "seen.csv": ("changes", "--time", "id::DATE", "--known", "seen.csv"),
+    }
+    kept = {name: Path(name).read_text() for name in (*files, "base.csv")}
+    for out, (verb, *options) in asked.items():
+        done = invoke(verb, "log.csv", *options, "--out", out)
+        assert done.exit_code == 2, done.output
+        assert f"cannot write '{out}'" in done.stderr
+        assert {name: Path(name).read_text() for name in kept} == kept
+    page = invoke("report", "log.csv", *late, "--out", "late/page.html")
+    assert "cannot write 'late/page.html'" in page.stderr
+    assert invoke("by", "log.csv", *late, "--out", "new.csv").exit_code == 0

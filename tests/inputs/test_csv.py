@@ -457,6 +457,11 @@ def test_what_the_first_json_lines_do_not_tell_is_said():
     assert told in refused
     assert told in invoke("by", "log.ndjson", "--by", "key").stderr
     assert done_by("log.ndjson")[0]["n"].item() == 10_002
+    # A field of a struct that comes late makes slices.
+    rows = '{"gold": 1, "pred": 1, "k": {"a": 1}}\n' * 10_001
+    late = '{"gold": 2, "pred": 2, "k": {"a": 2, "b": 3}}\n'
+    Path("log.ndjson").write_text(rows + late + late.replace("3", "4"))
+    assert done_by("log.ndjson", "--by", "k")[0]["n"].to_list() == [10_001, 1, 1]
 
 
 KEYS = {

@@ -285,6 +285,17 @@ def test_the_search_and_the_report_cut_many_rows_alike_in_any_order():
     assert [key.cuts for key in cuts[0].values()][1:] == ["1d"]
 
 
+@pytest.mark.parametrize("number", [2, 4])
+@pytest.mark.parametrize(
+    "pair",
+    [(101, 203), (-128, 127), (1234, 5678), (-1.28, 1.27), (0.96, 1.0), (-(2**63), 2**63 - 1)],
+)
+def test_two_values_are_two_bins(pair, number):
+    """A round number may be below both, or above."""
+    log = pl.DataFrame({"k": [*pair] * 50, "gold": ["u", "v"] * 50, "pred": ["u"] * 100})
+    assert log.mcc.by(bins("k", number))["n"].to_list() == [50, 50]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -149,6 +149,9 @@ def test_a_day_is_typed_as_a_user_writes_it():
     ):
         with pytest.raises(ValueError, match=message):
             log.changes("code", known=pl.DataFrame(rows))
+    of_text = LOG.with_columns(code=pl.format("0{}", "code")).mcc(time="ts")
+    with pytest.raises(pl.exceptions.SchemaError, match="Int64 in column 'code', which is text"):
+        of_text.changes("code", known=pl.DataFrame({"code": [1], "since": [FALL]}))
 
 
 @pytest.mark.parametrize("known", [pl.DataFrame({"since": [FALL]}), pl.DataFrame({"code": [1]})])
