@@ -184,9 +184,7 @@ def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) ->
     numbers = {}
     for slice_, beside in found.items():
         part = search.slices[slice_]
-        mcc, rest = (
-            float(exact(search.table(rows))) for rows in (part, search.everything & ~part)
-        )
+        mcc, rest = (float(exact(search.table(rows))) for rows in (part, search.everything & ~part))
         kept = norm.isf(beside / 2) / norm.isf(search.p[slice_] / 2)
         numbers[slice_] = {
             "n": search.table(part).total(),
@@ -780,8 +778,8 @@ def test_what_explains_a_slice_is_named():
     is_de |= is_tv & (rng.random(6000) < 0.9)
     is_old = rng.random(6000) < 0.5
     gold = rng.integers(0, 2, 6000)
-    keys = {"tv": is_tv, "de": is_de, "old": is_old}
-    log = pl.DataFrame({**keys, "gold": gold, "pred": gold ^ (rng.random(6000) < 0.1 + 0.2 * is_tv)})
+    pred = gold ^ (rng.random(6000) < 0.1 + 0.2 * is_tv)
+    log = pl.DataFrame({"tv": is_tv, "de": is_de, "old": is_old, "gold": gold, "pred": pred})
     answer = log.mcc.worst("tv", "de", "old", depth=1, verdicts=True)
     by = dict(answer.select("slice", "explained_by").rows())
     assert answer["verdict"].to_list().count("listed") == 1
