@@ -130,8 +130,8 @@ def say_warnings(
         say(sentence)
     sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
-    if is_check and log.inputs.described:  # Counts are few; to read a log again takes long.
-        by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
+    if is_check:
+        by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
         sentences = chain(sentences, by_day)
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()

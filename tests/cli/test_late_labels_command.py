@@ -272,7 +272,7 @@ def test_an_error_of_costs_names_their_file():
         assert "log.csv" not in done.stderr
 
 
-def test_labels_that_stop_coming_are_told_by_the_gate_of_a_store():
+def test_labels_that_stop_coming_are_told_by_gates_of_stores_and_logs():
     start, rows = dt.date(2026, 3, 1), range(1200)
     log = pl.DataFrame({"id": rows, "day": [start + dt.timedelta(i // 20) for i in rows]})
     log = log.with_columns(pred=pl.col("id") % 2)
@@ -286,7 +286,8 @@ def test_labels_that_stop_coming_are_told_by_the_gate_of_a_store():
         "a label 'y' has not come for 100 % of the rows since 2026-04-23, and for 0 % of the rows"
     )
     aged = ("--time", "day", "--min-age", "0d")
-    for asked in (("check", "store", "--min", "-1"), ("changes", "store")):
+    raw = ("check", "log.parquet", *late, "--min", "-1")
+    for asked in (raw, ("check", "store", "--min", "-1"), ("changes", "store")):
         done = invoke(*asked, *aged)
         assert done.stderr.count(told) == 1, done.stderr
         assert "use a longer --min-age" in done.stderr
