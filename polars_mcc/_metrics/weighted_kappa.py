@@ -24,8 +24,8 @@ from polars_mcc._metrics.label_pairs import (
     typed,
     typed_label,
 )
+from polars_mcc._metrics.mcc_and_one_vs_rest import Col
 from polars_mcc._metrics.metric_type import SIGNED, Metric, Sum, Terms, Value, has_two_gold
-from polars_mcc._metrics.one_vs_rest import Col
 
 Distance: TypeAlias = Literal["linear", "quadratic"]
 """How the weight of an error grows with the distance of its labels."""
