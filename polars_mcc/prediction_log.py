@@ -135,11 +135,13 @@ def _warnings(
 ) -> Iterator[str]:
     """Sentences on labels that make scores wrong, 0 or 0/0, and how to mend them.
 
-    The rows of a lazy log are not read. `check` itself refuses scores that are 0 or 0/0.
+    The rows of a lazy log are not read, but `check` of rows of some age looks at their labels by
+    day. `check` itself refuses scores that are 0 or 0/0.
     """
-    if isinstance(log.frame, pl.DataFrame) and verb not in (_changes, _report):
+    is_read = isinstance(log.frame, pl.DataFrame) and verb not in (_changes, _report)
+    if isinstance(log.frame, Frame) and (is_read or verb is _check):
         frame = log.frame.lazy()
-        yield from seldom_of_late(log, lambda query: query(frame).collect())
+        yield from seldom_of_late(log, lambda query: query(frame).collect(engine="streaming"))
     if verb is _check:
         if isinstance(log.frame, Frame):
             yield from told_by_counts(LogLabels.of(log), labels)

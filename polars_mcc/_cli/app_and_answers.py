@@ -170,8 +170,8 @@ def say_warnings(
         say(sentence)
     sides = LogLabels.of(log.log)
     sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
-    if is_check:  # It reads a log again, whose labels come later and whose rows are old enough.
-        by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect())
+    if is_check:
+        by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
         sentences = chain(sentences, by_day)
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()

@@ -42,12 +42,31 @@ def _with_options_of(
     return typed
 
 
+def _of_known_options(init: Callable[P, None]) -> Callable[P, None]:
+    """Reject unknown options, with those that are like them."""
+
+    @wraps(init)
+    def checked(*log_and_frame: P.args, **columns: P.kwargs) -> None:
+        known = ("frame", *GivenRoles._fields)
+        if unknown := [name for name in columns if name not in known]:
+            roles = {role: columns[name] for name in unknown if (role := role_like(name))}
+            meant = f"; did you mean {as_arguments(roles)}?" if roles else "."
+            options = ", ".join(GivenRoles._fields)
+            raise TypeError(
+                f"there is no option {quoted(unknown)}{meant} The options are {options}"
+            )
+        init(*log_and_frame, **columns)
+
+    return checked
+
+
 class Described(Generic[FrameT]):
     """A frame and the roles of its columns: the input of every verb."""
 
     min_age: str | timedelta | None = None
     """The age that the rows of the frame have at least, which they keep in another frame."""
 
+    @_of_known_options
     def __init__(
         self,
         frame: FrameT | OtherFrame,
@@ -202,12 +221,6 @@ class Described(Generic[FrameT]):
     @_with_options_of(__init__)
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""
-        known = GivenRoles._fields
-        if unknown := [name for name in columns if name not in known]:
-            roles = {role: columns[name] for name in unknown if (role := role_like(name))}
-            meant = f"; did you mean {as_arguments(roles)}?" if roles else "."
-            msg = f"there is no option {quoted(unknown)}{meant} The options are {', '.join(known)}"
-            raise TypeError(msg)
         return self.with_frame(self.frame, **columns)
 
     def with_frame(self, frame: FrameT | OtherFrame, **columns: Any) -> Self:  # noqa: ANN401 - as they take

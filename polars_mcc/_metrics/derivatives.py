@@ -47,6 +47,30 @@ class ArrayColumns:
         column = self.arrays[name]
         return column if isinstance(column, Column) else Column(self, column)
 
+    def mean_distance(self, x: Any, y: Any, share: Any) -> Any:  # noqa: ANN401 - as above
+        """The mean of abs(x - y) for independent labels: see `_mean_distance` of weighted kappa."""
+        n, slices = self.rows.size, np.tile(self.rows.of_row, 2)
+        ends = np.concatenate([self.number(side, is_total=False).value for side in (x, y)])
+        order = np.lexsort([ends, slices])
+        slices, ends = slices[order], ends[order]
+        rows = Segments.of(slices, len(self.rows.starts))
+        gaps = np.where(np.diff(slices, append=-1) == 0, np.diff(ends, append=0.0), 0.0)
+        own = np.broadcast_to(share.value, (*share.value.shape[:-1], n))
+        f, g = (
+            rows.cumulated(np.concatenate(sides, axis=-1)[..., order])
+            for sides in ((own, 0 * own), (0 * own, own))
+        )
+
+        def by_share(of_slice: Floats) -> Floats:
+            slopes = np.empty_like(f), np.empty_like(g)
+            for slope, other in zip(slopes, (g, f), strict=True):
+                step = gaps * (1 - 2 * other)
+                slope[..., order] = rows.spread(rows.sum(step)) - rows.cumulated(step) + step
+            return self.rows.spread(of_slice) * (slopes[0][..., :n] + slopes[1][..., n:])
+
+        total = rows.sum(gaps * (f * (1 - g) + g * (1 - f)))
+        return Column(self, total, [(share, by_share)], is_total=True)
+
     def number(self, part: object, *, is_total: bool) -> Column:
         """A number, or an expression of labels, as a column without derivatives."""
         if isinstance(part, Column):

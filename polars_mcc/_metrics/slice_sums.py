@@ -71,10 +71,11 @@ class Segments:
         return of_choice, np.arange(len(of_choice)) - first + self.starts[chosen][of_choice]
 
     def cumulated(self, values: Floats) -> Floats:
-        """Add up the rows of each slice up to and with each row."""
+        """Add up the rows of each slice up to and with each row, along the last axis."""
         sums = np.empty_like(values)
         for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
-            np.cumsum(values[start : start + length], out=sums[start : start + length])
+            rows = slice(start, start + length)
+            sums[..., rows] = np.cumsum(values[..., rows], axis=-1)
         return sums
 
     def steps(self, values: Floats) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -14,6 +13,7 @@ import polars as pl
 from polars_mcc._base.allowed_values import check_choice
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._frame.labels import as_labels
+from polars_mcc._metrics.derivatives import ArrayColumns
 from polars_mcc._metrics.label_pairs import (
     ByPair,
     IntoByPair,
@@ -24,6 +24,7 @@ from polars_mcc._metrics.label_pairs import (
     typed,
     typed_label,
 )
+from polars_mcc._metrics.mcc_and_one_vs_rest import Col
 from polars_mcc._metrics.metric_type import SIGNED, Metric, Sum, Terms, Value, has_two_gold
 
 Distance: TypeAlias = Literal["linear", "quadratic"]
@@ -41,8 +42,8 @@ def kappa(weights: Distance | IntoByPair, order: Sequence[object] | None = None)
     Args:
         weights: The weight of an error by the distance of both labels: "linear" or "quadratic". Or
             weights by gold label and prediction, as in `cost`.
-        order: All labels, in order; neighbours have the distance 1. None: the order of an Enum; and
-            for "quadratic" integers are their own places.
+        order: All labels, in order; neighbours have the distance 1. None: the order of an Enum;
+            numbers are their own places.
 
     Returns:
         A metric with the name "kappa_linear", "kappa_quadratic" or "kappa_weighted", that all verbs
@@ -73,11 +74,9 @@ def kappa(weights: Distance | IntoByPair, order: Sequence[object] | None = None)
         of_table: ByPair = typed(numbers, dtype)
         if by_distance is None:
             sums, chance = _by_table(of_table)
-        elif by_distance == "quadratic":
-            sums, chance = _quadratic(_place(dtype, order, by_distance))
         else:
-            number = len(_order(dtype, order, by_distance))
-            sums, chance = _linear(_place(dtype, order, by_distance), number)
+            place = _place(dtype, order, by_distance)
+            sums, chance = (_quadratic if by_distance == "quadratic" else _linear)(place)
         value, in_table = _beyond_chance(chance), named(of_table, dtype)
         return replace(unbound, value=value, pairs=sums, named=in_table, of_labels=None)
 
@@ -137,10 +136,7 @@ _Place: TypeAlias = Callable[[pl.Expr], pl.Expr]
 
 def _quadratic(place: _Place) -> tuple[dict[str, Sum], _Chance]:
     """E is the mean square of a difference: both variances, and the square of the means' one."""
-
-    def above_least(label: pl.Expr, gold: pl.Expr) -> pl.Expr:
-        """From the least gold label of a slice: large integers have small differences."""
-        return (place(label) - place(gold).min()).cast(pl.Float64)
+    above_least = _above_least(place)
 
     def squared(label: pl.Expr, gold: pl.Expr) -> pl.Expr:
         return above_least(label, gold) ** 2
@@ -160,21 +156,35 @@ def _quadratic(place: _Place) -> tuple[dict[str, Sum], _Chance]:
     return sums, chance
 
 
-def _linear(place: _Place, number: int) -> tuple[dict[str, Sum], _Chance]:
-    """E is Σ_k F_k (1 - G_k) + G_k (1 - F_k), with the shares of labels up to the place k."""
-    sums = {"observed": mean_of(lambda x, y: (place(x) - place(y)).abs(), "gold", "pred")}
-    for side, last in itertools.product(("gold", "pred"), range(number - 1)):
-        sums[f"{side} {last}"] = mean_of(_up_to(place, last), side)
+def _linear(place: _Place) -> tuple[dict[str, Sum], _Chance]:
+    """E is the mean distance of independent labels: see `_mean_distance`."""
+    above_least = _above_least(place)
 
-    def chance(terms: Terms) -> pl.Expr:
-        both = [(terms[f"gold {last}"], terms[f"pred {last}"]) for last in range(number - 1)]
-        return reduce(add, [f * (1 - g) + g * (1 - f) for f, g in both])
+    def apart(gold: pl.Expr, pred: pl.Expr) -> pl.Expr:
+        return (place(gold) - place(pred)).abs().cast(pl.Float64)
 
-    return sums, chance
+    def by_chance(col: Col) -> pl.Expr:
+        x, y = (col(side).pipe(above_least, col("gold")) for side in ("gold", "pred"))
+        of = col.mean_distance if isinstance(col, ArrayColumns) else _mean_distance
+        return of(x, y, col("share"))
+
+    sums = {"observed": mean_of(apart, "gold", "pred"), "by chance": by_chance}
+    return sums, lambda terms: terms["by chance"]
 
 
-def _up_to(place: _Place, last: int) -> _Place:
-    return lambda x: (place(x) <= last).cast(pl.Float64)
+def _mean_distance(x: pl.Expr, y: pl.Expr, share: pl.Expr) -> pl.Expr:
+    """∫ F (1 - G) + G (1 - F), with the shares F of x and G of y that are not above a number."""
+    ends, none = x.append(y), 0 * share
+    f, g = (
+        side.sort_by(ends, maintain_order=True).cum_sum()
+        for side in (share.append(none), none.append(share))
+    )
+    return (ends.sort().diff().shift(-1) * (f * (1 - g) + g * (1 - f))).sum()
+
+
+def _above_least(place: _Place) -> Callable[[pl.Expr, pl.Expr], pl.Expr]:
+    """From the least gold label of a slice: large integers have small differences."""
+    return lambda label, gold: (place(label) - place(gold).min()).cast(pl.Float64)
 
 
 def _order(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> list[object]:
@@ -193,7 +203,8 @@ def _order(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> 
 
 def _place(dtype: pl.DataType, order: Sequence[object] | None, weights: str) -> _Place:
     if order is None and dtype.is_numeric():
-        return lambda x: x
+        # A difference of integers may need more bits than they have.
+        return lambda x: x.cast(pl.Int128) if dtype.is_integer() else x
     labels = _order(dtype, order, weights)
     if len(labels) < 2:
         raise ValueError(f"kappa({weights}) needs two labels or more in order, got {labels}")

@@ -180,6 +180,9 @@ def test_a_verb_can_be_sent_to_another_process():
 def test_options_that_are_unknown_or_unnamed(unnamed, named, message):
     with pytest.raises(TypeError, match=re.escape(message)):
         LOG.mcc(*unnamed, **named)
+    if not unnamed:
+        with pytest.raises(TypeError, match=re.escape(message)):
+            PredictionLog(LOG, **named)
 
 
 @pytest.mark.parametrize(

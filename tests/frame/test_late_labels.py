@@ -489,6 +489,7 @@ def test_labels_that_stop_coming_are_told():
     ask = {
         "by": lambda log: log.by(),
         "check": lambda log: log.check(min=-1.0),
+        "lazy check": lambda log: log.with_frame(log.frame.lazy()).check(min=-1.0),
         "changes": lambda log: log.changes(),
         "lazy changes": lambda log: log.with_frame(log.frame.lazy()).changes().collect(),
         "counts": lambda log: (

@@ -128,8 +128,7 @@ def test_weighted_kappa_is_that_of_scikit_learn_and_of_statsmodels(dtype, weight
     """The standard error is that of Fleiss, Cohen and Everitt 1969."""
     frame, gold, pred = log_and_codes(dtype, rows=400)
     k = len({*gold.tolist()})
-    needs_order = ordered or (weights == "linear" and dtype.is_numeric())
-    order = [*LABELS[dtype][:k]] if needs_order else None
+    order = [*LABELS[dtype][:k]] if ordered else None
     kappa = metric.kappa(weights, order=order)
     [answer] = frame.mcc.score(metrics=kappa, ci=0.95).to_dicts()
     name = f"kappa_{weights}"
@@ -150,6 +149,64 @@ def test_weighted_kappa_is_that_of_scikit_learn_and_of_statsmodels(dtype, weight
     [same] = frame.mcc.score(metrics=metric.kappa(by_pair), ci=0.95).to_dicts()
     assert same["kappa_weighted"] == pytest.approx(answer[name], rel=1e-12)
     assert same["kappa_weighted_se"] == pytest.approx(answer[f"{name}_se"], rel=1e-10)
+
+
+@in_turn(
+    dtype=[pl.Int8(), pl.UInt64(), pl.Int64(), pl.Float64()],
+    power=[1, 2],
+    weight=[None, "w", "f"],
+    lazy=[False, True],
+)
+def test_numbers_are_their_own_places_in_weighted_kappa(dtype, power, weight, lazy):
+    """Their distance counts, also from one end of the dtype to the other; in loops."""
+    ends = [0.5] if dtype.is_float() else pl.select(a=dtype.min(), b=dtype.max()).row(0)
+    places = [*ends, 3, 4, 20]
+    rng = np.random.default_rng(3)
+    gold = [places[i] for i in rng.integers(0, len(places), 90)]
+    pred = [one if rng.random() < 0.5 else places[rng.integers(len(places))] for one in gold]
+    frame = pl.DataFrame(
+        {"gold": gold, "pred": pred}, schema_overrides={"gold": dtype, "pred": dtype}
+    )
+    i = pl.int_range(pl.len())
+    frame = frame.with_columns(key=i % 3, w=i % 4, f=0.1 + i % 7 / 3)
+    options = {"sample_weight" if weight == "f" else "weight": weight}
+    name = f"kappa_{['linear', 'quadratic'][power - 1]}"
+    log = (frame.lazy() if lazy else frame).mcc(**options)
+    asked = metric.kappa(["linear", "quadratic"][power - 1])
+    answer = log.by("key", metrics=asked, ci=0.95).lazy().collect()
+    by_expression = {}
+    if weight != "f":
+        value = polars_mcc.ExprMcc(pl.col("pred")).score(metric=asked, **options)
+        by_expression = dict(frame.group_by("key").agg(value).iter_rows())
+    for row in answer.to_dicts():
+        part = frame.filter(key=row["key"])
+        n = part[weight].to_list() if weight else [1] * part.height
+        sides = [*zip(part["gold"].to_list(), part["pred"].to_list(), strict=True)]
+        assert row[name] == pytest.approx(kappa_in_loops(sides, n, power), rel=1e-11)
+        if by_expression:
+            assert by_expression[row["key"]] == row[name]
+        if not weight:
+            assert row[f"{name}_se"] == pytest.approx(error_in_loops(sides, power), rel=1e-5)
+
+
+def kappa_in_loops(sides: list[tuple[float, float]], n: list[float], power: int) -> float:
+    """1 - O/E, with each gold label beside each prediction."""
+    rows = [*zip(sides, n, strict=True)]
+    observed = sum(w * abs(x - y) ** power for (x, y), w in rows) / sum(n)
+    both = itertools.product(rows, repeat=2)
+    expected = sum(v * w * abs(x - y) ** power for ((x, _), v), ((_, y), w) in both)
+    return 1 - observed / (expected / sum(n) ** 2)
+
+
+def error_in_loops(sides: list[tuple[float, float]], power: int) -> float:
+    """The standard error by the delta method: each row a little heavier and lighter."""
+    rows, little = range(len(sides)), 1e-4
+    slopes = [
+        kappa_in_loops(sides, [1 + little * (i == j) for i in rows], power)
+        - kappa_in_loops(sides, [1 - little * (i == j) for i in rows], power)
+        for j in rows
+    ]
+    return math.sqrt(sum((slope / 2 / little) ** 2 for slope in slopes))
 
 
 @pytest.mark.parametrize("dtype", [pl.String(), pl.Categorical(), pl.Date()])

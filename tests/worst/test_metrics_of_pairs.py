@@ -24,7 +24,7 @@ def log_in(dtype: pl.DataType, rows: int) -> pl.DataFrame:
     way=["tables", "groups"],
     dtype=[pl.Int8(), pl.Boolean(), pl.Enum(LABELS[pl.String()])],
     options=[{}, {"weight": "w"}, {"sample_weight": "f"}, {"nulls": "reweight"}],
-    asked=["cost by pair", "kappa(quadratic)"],
+    asked=["cost by pair", "kappa(quadratic)", "kappa(linear)"],
 )
 def test_a_search_scores_slices_and_rests_as_contrast_does(way, dtype, options, asked, monkeypatch):
     if way == "groups":
@@ -40,7 +40,7 @@ def test_a_search_scores_slices_and_rests_as_contrast_does(way, dtype, options, 
     log = PredictionLog(frame, **options)
     found = log.worst("key", "other", metric=chosen, depth=2, verdicts=True, bins=None)
     assert found.height >= 14
-    name = "cost" if asked == "cost by pair" else "kappa_quadratic"
+    name = "cost" if asked == "cost by pair" else asked.replace("(", "_").rstrip(")")
     keys = {"key": ["key"], "other": ["other"], "key, other": ["key", "other"]}
     contrasts = {said: log.contrast(*of_set, metric=chosen) for said, of_set in keys.items()}
     for row in found.to_dicts():
@@ -53,14 +53,16 @@ def test_a_search_scores_slices_and_rests_as_contrast_does(way, dtype, options, 
 
 
 @in_turn(
-    to=["rest", "total", "best", "each"], options=[{}, {"weight": "w"}, {"sample_weight": "f"}]
+    to=["rest", "total", "best", "each"],
+    options=[{}, {"weight": "w"}, {"sample_weight": "f"}],
+    weights=["linear", "quadratic"],
 )
-def test_weighted_kappa_of_two_classes_is_kappa_in_all_comparisons(to, options):
+def test_weighted_kappa_of_two_classes_is_kappa_in_all_comparisons(to, options, weights):
     """Its variance is at the rates of all slices too: small slices with few errors are no proof."""
     frame = log_in(pl.Boolean(), 400)
     i = pl.int_range(pl.len())
     frame = frame.with_columns(part=i % 23, w=i % 3, f=0.1 + i % 7 / 3)
     log = PredictionLog(frame, **options)
-    asked = ("kappa(quadratic)", "kappa")
+    asked = (f"kappa({weights})", "kappa")
     weighted, plain = (log.contrast("part", to=to, metric=name) for name in asked)
-    assert_frame_equal(weighted.rename(lambda name: name.replace("_quadratic", "")), plain)
+    assert_frame_equal(weighted.rename(lambda name: name.replace(f"_{weights}", "")), plain)
