@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 
 import polars as pl
@@ -30,7 +28,6 @@ def clause(key: str, text: pl.Expr) -> pl.Expr:
     `x 26 to 45`, `x before 2026-03-16`.
     """
     text = value_in_words(text)
-    key = json.dumps(key, ensure_ascii=False) if re.search(" = | and ", key) else key
     name = pl.lit(key)
     is_range = text.str.contains(r"^(?:[≤>] |before \d|from \d.* on$|in the week |-?\d+ to -?\d+$)")
     is_between = text.str.contains(r"^\S+ < x ≤ \S+$")
