@@ -350,3 +350,14 @@ def test_columns_in_an_sql_id_of_csv_are_text():
         on = sql if sql == "id" else f"{sql} AS i"
         done = invoke("by", "log.csv", "--outcomes", "labels.csv", "--on", on, "--format", "ndjson")
         assert json.loads(done.stdout)["n_waiting"] == waits, done.stderr
+
+
+@pytest.mark.parametrize("command", ["score", "confusion"])
+def test_bad_labels_in_csv_name_their_file(command):
+    Path("p.csv").write_text("id,pred\n1,a\n2,b\n")
+    for text, why in (("1,a\n1,b\n", "id 1 has two labels"), ('1,"a\n2,b\n', "cannot be read")):
+        Path("l.csv").write_text(f"id,gold\n{text}")
+        done = invoke(command, "p.csv", "--outcomes", "l.csv", "--on", "id")
+        assert done.exit_code == 2
+        assert done.stderr.startswith("polars-mcc: 'l.csv'"), done.stderr
+        assert why in done.stderr
