@@ -13,6 +13,7 @@ import polars as pl
 from polars_mcc._base.errors_on_collect import Failure, in_own_words, unless
 from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame.columns import (
     Frame,
@@ -269,24 +270,20 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
     of_id |= dict.fromkeys(shown, pl.col(_TIME).max())
     each = rows.group_by(names).agg(**of_id)
     is_two = first != last
-    which = [(name.removeprefix(_ID), _told(pl.col(name), is_two)) for name in names]
-    labels = (_told(side, is_two, gold.dtype) for side in (first, last))
+    of_keys = [*zip(names, found.dtypes, strict=True)]
+
+    def told(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+        return as_text(pl.when(is_two).then(value), dtype)
+
+    which = [(name.removeprefix(_ID), told(pl.col(name), of_id)) for name, of_id in of_keys]
+    labels = (told(side, gold.dtype) for side in (first, last))
     message = of_two_labels(which, labels, gold.name, None if latest is None else latest.name)
     known = unless(first, Failure(is_two, message)).alias(gold.name)
-    of_keys = [*zip(names, found.dtypes, strict=True)]
     joined_by = [_as_key(pl.col(name), of_id).alias(name) for name, of_id in of_keys]
     rows = each.select(*joined_by, known, *(pl.col(name).cast(dtype) for name in shown))
     own = zip(_keys_of(found.ids, found.dtypes), of_keys, strict=True)
     of_rows = [_as_key(key, of_id).alias(name) for key, (name, of_id) in own]
     return LabelsOfIds(rows, gold.name, of_rows)
-
-
-def _told(value: pl.Expr, is_told: pl.Expr, dtype: pl.DataType | None = None) -> pl.Expr:
-    """A label or an id as text, where a message has it."""
-    text = value.cast(pl.String, strict=False)
-    if dtype is not None and dtype.is_nested():
-        text = value.cast(pl.List(pl.String)).list.join(", ")
-    return pl.when(is_told).then(text)
 
 
 def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any engine

@@ -598,3 +598,19 @@ def test_times_of_labels_of_every_dtype(is_lazy):
     wide = found.cast({"at": pl.Int32}).cast({"at": pl.Int128})
     with pytest.raises(pl.exceptions.SchemaError, match="an integer of 64 bits, but 'at' is Int"):
         rows.mcc(outcomes=wide, on="id", gold="y", latest="at").by()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(dt.timedelta(days=1), "1d"), (b"\xff", "ff"), (dt.time(1, 2, 3, 4), "01:02:03.000004")],
+)
+def test_two_labels_are_told_in_each_dtype(value, text):
+    other = {"1d": dt.timedelta(2), "ff": b"\xfe"}.get(text, dt.time(2))
+    outcomes = pl.DataFrame({"id": [value, value], "gold": [value, other]})
+    log = pl.DataFrame({"id": [value], "pred": [value]})
+    in_lists = outcomes.with_columns(gold=pl.concat_list("gold"))
+    for labels, told in ((outcomes, f"'{text}'"), (in_lists, f'["{text}"]')):
+        predicted = log.with_columns(pred=labels["gold"].head(1))
+        with pytest.raises(pl.exceptions.InvalidOperationError, match=f"^id {text} has") as error:
+            predicted.mcc(outcomes=labels, on="id")
+        assert told in str(error.value)
