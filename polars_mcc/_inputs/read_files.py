@@ -372,13 +372,18 @@ def scan_answer(
     `null` are texts of CSV that are null. Without `dtypes`, all text stays text.
     """
     lines: bytes | list[str] | None = None
+    form = "JSON"
     if path.lower().endswith(".json") and Path(path).is_file():
-        lines = "\n".join(map(json.dumps, json.loads(Path(path).read_bytes()))).encode()
+        with naming_unreadable(path, form):
+            lines = "\n".join(map(json.dumps, json.loads(Path(path).read_bytes()))).encode()
+        if not lines:
+            return pl.LazyFrame()
     else:
         logs = find_logs([path])
-        if logs.format.name not in {CSV, NDJSON}:
-            return scan_logs(logs)
-        lines = [*logs.files] if logs.format.name == NDJSON else None
+        rows, form = scan_logs(logs), logs.format.name
+        if form not in {CSV, NDJSON} or not rows.collect_schema():
+            return rows
+        lines = [*logs.files] if form == NDJSON else None
 
     def scan(text: Iterable[str] = ()) -> pl.LazyFrame:
         if lines is None:
@@ -386,11 +391,11 @@ def scan_answer(
         overrides = dict.fromkeys(text, pl.String())
         return pl.scan_ndjson(lines, infer_schema_length=None, schema_overrides=overrides)
 
-    names = scan().collect_schema()
-    if dtypes is None:
-        return scan(names)
-    text = [name for name in names if name in dtypes]
-    return scan(text).with_columns(_typed(name, dtypes[name]) for name in text)
+    with naming_unreadable(path, form):
+        names = scan().collect_schema()
+        text = [name for name in names if dtypes is None or name in dtypes]
+        rows = scan(text).collect().lazy()
+    return rows.with_columns(_typed(name, dtypes[name]) for name in text if dtypes is not None)
 
 
 def _typed(name: str, dtype: pl.DataType) -> pl.Expr:

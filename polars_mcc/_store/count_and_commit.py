@@ -29,7 +29,7 @@ from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._inputs.read_files import Logs, named_if_corrupt
-from polars_mcc._inputs.standard_input import STDIN
+from polars_mcc._inputs.standard_input import STDIN, names_first
 from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
 from polars_mcc._store.stored_columns import counts_to_keep, names_of_labels
@@ -219,7 +219,7 @@ class Keeping:
             try:
                 return replace(self.log, source=self.files.scan([path])).labels_in_memory()
             except (pl.exceptions.PolarsError, OSError) as error:
-                if self.log.names_labels(error):
+                if names_first(error, self.log.options.outcomes or ()):
                     raise
                 continue  # It fails again when it is counted.
         return None
