@@ -331,6 +331,15 @@ def test_ids_that_cannot_match_are_refused():
         outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
         with pytest.raises(pl.exceptions.SchemaError, match=r"pl.col\('id'\).cast\(pl.Int64\)$"):
             pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
+    apart = [(pl.Float64, pl.Categorical), (pl.Duration, pl.Int64), (pl.Duration, pl.String)]
+    apart += [(pl.Int64, pl.Date), (pl.Datetime, pl.Int64), (pl.Int64, pl.Time)]
+    for dtype, other in [*apart, (pl.Boolean, pl.Int64), (pl.Object, pl.String)]:
+        outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
+        why = (
+            r"\.map\(str\) of pandas$" if dtype == pl.Object else "name columns with the same ids$"
+        )
+        with pytest.raises(pl.exceptions.SchemaError, match=why):
+            pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
     duckdb = pytest.importorskip("duckdb")
     log, labels = (
         duckdb.sql(f"SELECT {id_} AS id, 1 AS {label}")
