@@ -103,8 +103,7 @@ def check(
             return outputs.terminal_table(judged_slices)
         return _passed_in_words(judged_slices, "slice" if max_gap is None else "gap")
 
-    baseline = [no_worse_than or ""]
-    with naming_files(baseline, "no_worse_than is", "the file has", "weight must"):
+    with naming_files([no_worse_than or ""], "no_worse_than is", "the file has", "weight must"):
         run_verb(
             judged,
             log,
@@ -242,8 +241,8 @@ def _keep_in_store(
     with errors_as_lines(log.inputs.typed, store, done_is_kept):
         done = keep(log, store, forget=forget, history=history, recount=recount, is_shown=True)
     app_and_answers.say_hidden_files(log.inputs)
-    new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
-    if new:
+    is_new = pl.col("status").is_in(["counted", "replaced"]) & (pl.col("rows") > 0)
+    if new := done.filter(is_new)["input"].to_list():
         app_and_answers.say_spellings(replace(log, inputs=replace(log.inputs, files=new)))
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),
