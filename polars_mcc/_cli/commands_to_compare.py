@@ -217,7 +217,5 @@ def _seen_changes(path: str) -> pl.LazyFrame:
     try:
         return read_files.scan_answer(path)
     except FileNotFoundError:
-        msg = (
-            f"'{path}': no file '{path}' for --known: begin one with a line of the keys and 'since'"
-        )
+        msg = f"'{path}': no file for --known: begin one with a line of the keys and 'since'"
         raise FileNotFoundError(msg) from None

@@ -410,7 +410,9 @@ def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
     """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
     for column in dict.fromkeys(columns):
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
-        having = {file: dtype for file, dtype in having.items() if dtype != pl.Null} or having
+        having = {
+            file: dtype for file, dtype in having.items() if "Null" not in str(dtype)
+        } or having
         if column in logs.partitions or not having:
             continue  # Missing everywhere: the query raises, with the nearest name.
         first, dtype = next(iter(having.items()))
@@ -435,15 +437,17 @@ def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
 
 
 def _known_dtypes(schemas: Iterable[pl.Schema]) -> dict[str, pl.DataType]:
-    """The first dtype of each column that is not Null."""
+    """The first dtype of each column that is not Null, and has no Null inside."""
     known: dict[str, pl.DataType] = {}
     for schema in schemas:
-        known = {name: dtype for name, dtype in schema.items() if dtype != pl.Null} | known
+        known = {name: of for name, of in schema.items() if "Null" not in str(of)} | known
     return known
 
 
 def _is_widened(logs: Logs, own: pl.DataType, other: pl.DataType) -> bool:
-    """Whether Polars guessed dtypes from values, and both are numbers."""
+    """Whether Polars guessed dtypes from values, and both are numbers, or lists of numbers."""
+    if isinstance(own, pl.List) and isinstance(other, pl.List):
+        return _is_widened(logs, own.inner, other.inner)  # type: ignore[arg-type]
     return logs.format.name in {CSV, NDJSON} and own.is_numeric() and other.is_numeric()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import re
 import shlex
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from json import JSONDecodeError
 from typing import Any
 
 import polars as pl
@@ -56,9 +56,7 @@ TOLD_BY_FIRST_ROWS = (
     "tell them, and write Parquet: pl.read_ndjson(FILE, infer_schema_length=None)"
 )
 
-_UNREADABLE = (
-    *(OSError, json.JSONDecodeError, pl.exceptions.PolarsError, pl.exceptions.PanicException),
-)
+_UNREADABLE = OSError, JSONDecodeError, pl.exceptions.PolarsError, pl.exceptions.PanicException
 _NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
 
 
