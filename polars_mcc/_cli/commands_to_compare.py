@@ -12,6 +12,7 @@ from polars_mcc._cli import shared_options
 from polars_mcc._cli.app_and_answers import command, run_verb
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.log_from_files import or_none
+from polars_mcc._inputs.standard_input import naming_files
 from polars_mcc._verbs.changes import CHANGED, VERDICT
 from polars_mcc.prediction_log import PredictionLog
 
@@ -200,7 +201,9 @@ def changes(
         "min_n": min_n,
         "max_changes": max_changes,
     }
-    found = run_verb(PredictionLog.changes, log, output, reads=[known], **log.columns, **options)
+    with naming_files([known or ""], "known has"):
+        options |= log.columns
+        found = run_verb(PredictionLog.changes, log, output, reads=[known], **options)
     if false_alarms is None:
         return
     if is_unjudged := (found[VERDICT] == "not judged").all():
@@ -215,5 +218,5 @@ def _seen_changes(path: str) -> pl.LazyFrame:
     try:
         return read_files.scan_answer(path)
     except FileNotFoundError:
-        msg = f"no file '{path}' for --known: begin one with a line of the keys and 'since'"
+        msg = f"'{path}': no file for --known: begin one with a line of the keys and 'since'"
         raise FileNotFoundError(msg) from None

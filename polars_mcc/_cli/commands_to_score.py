@@ -101,7 +101,10 @@ def confusion(
     elif long or top is not None or known_labels(log.log.roles.label_dtype) is not None:
         known = None
     else:  # The matrix has a column per label.
-        distinct = cut(sides_of(log.log), log.keys, taken=()).distinct_labels().collect()
+        of_rows = log.log.with_frame
+        distinct = log.collect(
+            "", lambda rows: cut(sides_of(of_rows(rows)), log.keys, taken=()).distinct_labels()
+        )
         known = distinct.to_series().to_list()
     asked: dict[str, Any] = {"normalize": normalize, "long": long, "top": top}
     run_verb(PredictionLog.confusion, log, output, labels=known, **asked)

@@ -21,6 +21,7 @@ from polars_mcc._counts.labels_seen import seen
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.log_from_files import TypedLog, or_none
 from polars_mcc._inputs.paths_and_settings import is_url
+from polars_mcc._inputs.standard_input import naming_files
 from polars_mcc._metrics import registry
 from polars_mcc._report.report_data import ReportSettings
 from polars_mcc._report.write_report import write_report
@@ -102,22 +103,23 @@ def check(
             return outputs.terminal_table(judged_slices)
         return _passed_in_words(judged_slices, "slice" if max_gap is None else "gap")
 
-    run_verb(
-        judged,
-        log,
-        output,
-        as_text=drawn,
-        min=shared_options.thresholds_by_metric("--min", min),
-        max=shared_options.thresholds_by_metric("--max", max),
-        metric=metric,
-        max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
-        no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
-        reads=[no_worse_than],
-        min_n=min_n,
-        ci=ci,
-        false_alarms=false_alarms,
-        correction=or_none(correction),
-    )
+    with naming_files([no_worse_than or ""], "no_worse_than is", "the file has", "weight must"):
+        run_verb(
+            judged,
+            log,
+            output,
+            as_text=drawn,
+            min=shared_options.thresholds_by_metric("--min", min),
+            max=shared_options.thresholds_by_metric("--max", max),
+            metric=metric,
+            max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
+            no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
+            reads=[no_worse_than],
+            min_n=min_n,
+            ci=ci,
+            false_alarms=false_alarms,
+            correction=or_none(correction),
+        )
     if failed:
         if output.out is not None:
             outputs.show(drawn(failed[0].judged))
@@ -240,8 +242,8 @@ def _keep_in_store(
     with errors_as_lines(log.inputs.typed, store, done_is_kept):
         done = keep(log, store, forget=forget, history=history, recount=recount, is_shown=True)
     app_and_answers.say_hidden_files(log.inputs)
-    new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
-    if new:
+    is_new = pl.col("status").is_in(["counted", "replaced"]) & (pl.col("rows") > 0)
+    if new := done.filter(is_new)["input"].to_list():
         app_and_answers.say_spellings(replace(log, inputs=replace(log.inputs, files=new)))
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),

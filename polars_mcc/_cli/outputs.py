@@ -43,7 +43,8 @@ def format_of_file(out: Path, form: Format) -> Format:
     if form not in IN_TERMINAL:
         return form
     if out.suffix.lower() not in _SUFFIXES:
-        msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}"
+        msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}, "
+        msg += "or pass a format, as in --format csv"
         raise ValueError(msg)
     return _SUFFIXES[out.suffix.lower()]
 

@@ -107,10 +107,10 @@ class LabelsDiffer(pl.exceptions.SchemaError):
 
     @property
     def word(self) -> str:
-        """The word for true: the one that was named, or the first label."""
-        labels = [label for label in self.known.get(self.name, ()) if label is not None]
-        first = "True" if "True" in labels or not labels else str(labels[0])
-        return self.true if isinstance(self.true, str) else first
+        """The word for true: the one that was named, or the last label, as yes is after no."""
+        labels = [str(label) for label in self.known.get(self.name, ()) if label is not None]
+        last = "True" if "True" in labels else max(labels, default="True")
+        return self.true if isinstance(self.true, str) else last
 
     @property
     def words(self) -> Words:

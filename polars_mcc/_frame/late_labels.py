@@ -13,6 +13,7 @@ import polars as pl
 from polars_mcc._base.errors_on_collect import Failure, in_own_words, unless
 from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame.columns import (
     Frame,
@@ -23,7 +24,14 @@ from polars_mcc._frame.columns import (
     one_column,
     several_columns,
 )
-from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_list, of_two_labels
+from polars_mcc._frame.labels import (
+    as_compared,
+    common_dtype,
+    from_text,
+    is_list,
+    is_text,
+    of_two_labels,
+)
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
 
@@ -186,20 +194,24 @@ def _dtype_of_id(
     """The dtype in which the ids of both frames are compared, or a SchemaError."""
     both = own, other
     what = f"on '{name}' is {own} in the predictions and {other} in the outcomes: "
-    if any(dtype.is_nested() or dtype.is_object() for dtype in both):
-        msg = f"{what}an id must be a plain value; its parts may be several columns"
-        raise pl.exceptions.SchemaError(msg)
-    if is_float := any(dtype.is_float() for dtype in both):
-        what += "floats that look alike may differ; if all are whole numbers, "
-    else:
+    if any(dtype.is_object() or dtype.is_nested() for dtype in both):
+        to_text = f"make both text first, as in frame['{name}'].map(str) of pandas"
+        plain = "an id must be a plain value; its parts may be several columns"
+        raise pl.exceptions.SchemaError(what + (to_text if pl.Object in both else plain))
+    is_float = any(dtype.is_float() for dtype in both)
+    is_code = pl.Boolean in both and any(dtype.is_integer() for dtype in both)
+    if not (is_float or is_code):
         with suppress(pl.exceptions.SchemaError):
             return common_dtype([(name, own), (name, other)])
-    dtype = "Int64" if is_float else _castable(both)
+    if (dtype := _castable(both)) is None:
+        msg = f"{what}no id of one is an id of the other; name columns with the same ids"
+        raise pl.exceptions.SchemaError(msg)
+    what += "floats that look alike may differ; if all are whole numbers, " * is_float
     code = cast(column(name), dtype) if engine is None else f"{dtype}, by {engine}"
     raise pl.exceptions.SchemaError(said(what, "cast both, as in ", code))
 
 
-def _castable(dtypes: Sequence[pl.DataType]) -> str:
+def _castable(dtypes: Sequence[pl.DataType]) -> str | None:
     """The dtype to cast ids of two dtypes to, so that equal ones match, as code of Polars."""
     units = {dtype.time_unit for dtype in dtypes if isinstance(dtype, (pl.Datetime, pl.Duration))}
     unit = "ns" if "ns" in units else "us"
@@ -209,8 +221,13 @@ def _castable(dtypes: Sequence[pl.DataType]) -> str:
         has_zone = any(isinstance(dtype, pl.Datetime) and dtype.time_zone for dtype in dtypes)
         return f"Datetime('{unit}', 'UTC')" if has_zone else f"Datetime('{unit}')"
     scales = [dtype.scale for dtype in dtypes if isinstance(dtype, pl.Decimal)]
-    is_number = all(dtype.is_decimal() or dtype.is_integer() for dtype in dtypes)
-    return f"Decimal(38, {max(scales)})" if is_number else "String"
+    others = {dtype for dtype in dtypes if not dtype.is_numeric()}
+    if any(dtype.is_float() for dtype in dtypes):
+        return "Int64" if others <= {pl.String(), pl.Null()} else None
+    if not others:
+        return f"Decimal(38, {max(scales)})"
+    has_text = any(map(is_text, dtypes)) and pl.Duration not in dtypes
+    return "String" if has_text else None
 
 
 def _keys_of(ids: NamedColumns, dtypes: Iterable[pl.DataType]) -> list[pl.Expr]:
@@ -269,24 +286,20 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
     of_id |= dict.fromkeys(shown, pl.col(_TIME).max())
     each = rows.group_by(names).agg(**of_id)
     is_two = first != last
-    which = [(name.removeprefix(_ID), _told(pl.col(name), is_two)) for name in names]
-    labels = (_told(side, is_two, gold.dtype) for side in (first, last))
+    of_keys = [*zip(names, found.dtypes, strict=True)]
+
+    def told(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+        return as_text(pl.when(is_two).then(value), dtype)
+
+    which = [(name.removeprefix(_ID), told(pl.col(name), of_id)) for name, of_id in of_keys]
+    labels = (told(side, gold.dtype) for side in (first, last))
     message = of_two_labels(which, labels, gold.name, None if latest is None else latest.name)
     known = unless(first, Failure(is_two, message)).alias(gold.name)
-    of_keys = [*zip(names, found.dtypes, strict=True)]
     joined_by = [_as_key(pl.col(name), of_id).alias(name) for name, of_id in of_keys]
     rows = each.select(*joined_by, known, *(pl.col(name).cast(dtype) for name in shown))
     own = zip(_keys_of(found.ids, found.dtypes), of_keys, strict=True)
     of_rows = [_as_key(key, of_id).alias(name) for key, (name, of_id) in own]
     return LabelsOfIds(rows, gold.name, of_rows)
-
-
-def _told(value: pl.Expr, is_told: pl.Expr, dtype: pl.DataType | None = None) -> pl.Expr:
-    """A label or an id as text, where a message has it."""
-    text = value.cast(pl.String, strict=False)
-    if dtype is not None and dtype.is_nested():
-        text = value.cast(pl.List(pl.String)).list.join(", ")
-    return pl.when(is_told).then(text)
 
 
 def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any engine

@@ -131,7 +131,9 @@ def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
 
 
 def role_like(name: str) -> str:
-    """The role that an unknown option is probably meant for: gold, pred or "" for none."""
+    """The option that an unknown one is probably meant for, or "" for none."""
+    if name.startswith("pos") or re.search("score|prob", name):
+        return "positive" if name.startswith("pos") else "score"
     return "gold" if _golds([name]) else "pred" if _preds([name]) else ""
 
 

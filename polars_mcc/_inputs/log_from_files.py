@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -16,8 +16,8 @@ import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.errors_on_collect import Failure, reason, unless
-from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, quoted, said
+from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, said
 from polars_mcc._base.values_as_text_or_markdown import read_as
 from polars_mcc._base.visible_text import say
 from polars_mcc._base.warnings_to_users import heard
@@ -38,6 +38,7 @@ from polars_mcc._inputs.sql_columns import (
     columns_in,
     filtered,
 )
+from polars_mcc._inputs.standard_input import naming_files
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
 _OF_LABELS = "the outcomes have", "latest must be"
@@ -230,21 +231,9 @@ class TypedLog:
             read_files.check_same_dtypes(labels.inputs, typed.read)
         return typed
 
-    def names_labels(self, error: BaseException) -> bool:
-        """Whether the message of an error begins with the files of the labels."""
-        return any(reason(error).startswith(f"'{path}") for path in self.options.outcomes or ())
-
-    @contextmanager
-    def _naming_labels(self, *beginnings: str) -> Iterator[None]:
+    def _naming_labels(self, *beginnings: str) -> AbstractContextManager[None]:
         """Name the files of the labels in their errors: all errors, or those that so begin."""
-        try:
-            yield
-        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-            what = in_shell(reason(error))
-            if not what.startswith(beginnings or "") or self.names_labels(error):
-                raise
-            known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
-            raise known[0](f"{quoted(self.options.outcomes or ())}: {what}") from None
+        return naming_files(self.options.outcomes or (), *beginnings)
 
     def with_ids(self, names: Sequence[str], beside: pl.Schema) -> pl.LazyFrame:
         """The rows of the files. Ids of CSV, which are text, have the dtypes that are beside them.

@@ -372,13 +372,18 @@ def scan_answer(
     `null` are texts of CSV that are null. Without `dtypes`, all text stays text.
     """
     lines: bytes | list[str] | None = None
+    form = "JSON"
     if path.lower().endswith(".json") and Path(path).is_file():
-        lines = "\n".join(map(json.dumps, json.loads(Path(path).read_bytes()))).encode()
+        with naming_unreadable(path, form):
+            lines = "\n".join(map(json.dumps, json.loads(Path(path).read_bytes()))).encode()
+        if not lines:
+            return pl.LazyFrame()
     else:
         logs = find_logs([path])
-        if logs.format.name not in {CSV, NDJSON}:
-            return scan_logs(logs)
-        lines = [*logs.files] if logs.format.name == NDJSON else None
+        rows, form = scan_logs(logs), logs.format.name
+        if form not in {CSV, NDJSON} or not rows.collect_schema():
+            return rows
+        lines = [*logs.files] if form == NDJSON else None
 
     def scan(text: Iterable[str] = ()) -> pl.LazyFrame:
         if lines is None:
@@ -386,11 +391,11 @@ def scan_answer(
         overrides = dict.fromkeys(text, pl.String())
         return pl.scan_ndjson(lines, infer_schema_length=None, schema_overrides=overrides)
 
-    names = scan().collect_schema()
-    if dtypes is None:
-        return scan(names)
-    text = [name for name in names if name in dtypes]
-    return scan(text).with_columns(_typed(name, dtypes[name]) for name in text)
+    with naming_unreadable(path, form):
+        names = scan().collect_schema()
+        text = [name for name in names if dtypes is None or name in dtypes]
+        rows = scan(text).collect().lazy()
+    return rows.with_columns(_typed(name, dtypes[name]) for name in text if dtypes is not None)
 
 
 def _typed(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -405,7 +410,9 @@ def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
     """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
     for column in dict.fromkeys(columns):
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
-        having = {file: dtype for file, dtype in having.items() if dtype != pl.Null} or having
+        having = {
+            file: dtype for file, dtype in having.items() if "Null" not in str(dtype)
+        } or having
         if column in logs.partitions or not having:
             continue  # Missing everywhere: the query raises, with the nearest name.
         first, dtype = next(iter(having.items()))
@@ -430,15 +437,17 @@ def check_same_dtypes(logs: Logs, columns: Iterable[str]) -> None:
 
 
 def _known_dtypes(schemas: Iterable[pl.Schema]) -> dict[str, pl.DataType]:
-    """The first dtype of each column that is not Null."""
+    """The first dtype of each column that is not Null, and has no Null inside."""
     known: dict[str, pl.DataType] = {}
     for schema in schemas:
-        known = {name: dtype for name, dtype in schema.items() if dtype != pl.Null} | known
+        known = {name: of for name, of in schema.items() if "Null" not in str(of)} | known
     return known
 
 
 def _is_widened(logs: Logs, own: pl.DataType, other: pl.DataType) -> bool:
-    """Whether Polars guessed dtypes from values, and both are numbers."""
+    """Whether Polars guessed dtypes from values, and both are numbers, or lists of numbers."""
+    if isinstance(own, pl.List) and isinstance(other, pl.List):
+        return _is_widened(logs, own.inner, other.inner)  # type: ignore[arg-type]
     return logs.format.name in {CSV, NDJSON} and own.is_numeric() and other.is_numeric()
 
 

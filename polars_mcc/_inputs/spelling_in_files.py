@@ -39,7 +39,9 @@ def spelling_warnings(log: TypedLog) -> Iterator[str]:
     texts = [name for name in labels if schema[name] == pl.String]
     rows = _rows_with_texts(log, schema, {*itertools.chain(*numbers)})
     spelled = [_spellings_of_numbers(rows, group, schema) for group in numbers]
-    collected = pl.collect_all([*spelled, *(_missing_labels(rows, name) for name in texts)])
+    queries = [*spelled, *(_missing_labels(rows, name) for name in texts)]
+    with read_files.named_if_corrupt(log.inputs, [*itertools.chain(texts, *numbers)]):
+        collected = pl.collect_all(queries)
     for group, several in zip(numbers, collected, strict=False):
         if several.height:
             spelling, number = several.row(0)

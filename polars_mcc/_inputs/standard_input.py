@@ -7,14 +7,17 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from json import JSONDecodeError
 from typing import Any
 
 import polars as pl
 
+from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.message_parts import in_shell, quoted
 from polars_mcc._inputs.find_files import named_error
 from polars_mcc._inputs.formats import (
     FORMATS,
@@ -53,6 +56,7 @@ TOLD_BY_FIRST_ROWS = (
     "tell them, and write Parquet: pl.read_ndjson(FILE, infer_schema_length=None)"
 )
 
+_UNREADABLE = OSError, JSONDecodeError, pl.exceptions.PolarsError, pl.exceptions.PanicException
 _NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
 
 
@@ -61,7 +65,7 @@ def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
     """Turn errors of the system and of Polars into errors that name the file."""
     try:
         yield
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except _UNREADABLE as error:
         if isinstance(error, OSError) and file != STDIN:
             raise named_error(file, error) from error
         first = str(error).split("\n", 1)[0]
@@ -83,3 +87,21 @@ def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
             way_out = TOLD_BY_FIRST_ROWS
         msg = f"'{file}' cannot be read as {format_name} ({first}); {way_out}"
         raise pl.exceptions.ComputeError(msg) from error
+
+
+def names_first(error: BaseException, paths: Sequence[str]) -> bool:
+    """Whether the message of an error begins with one of these files."""
+    return reason(error).startswith(tuple(f"'{path}" for path in paths))
+
+
+@contextmanager
+def naming_files(paths: Sequence[str], *beginnings: str) -> Iterator[None]:
+    """Name files in the errors about them: all errors, or those whose messages so begin."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        what = in_shell(reason(error))
+        if not what.startswith(beginnings or "") or names_first(error, paths):
+            raise
+        known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
+        raise known[0](f"{quoted(paths)}: {what}") from None

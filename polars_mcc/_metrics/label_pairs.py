@@ -32,7 +32,9 @@ def by_pair(given: IntoByPair, name: str) -> ByPair:
             raise type(error)(f"'{given}': {reason(error)}") from None
     if isinstance(given, pl.DataFrame):
         if {*given.columns} != {"gold", "pred", name}:
-            raise ValueError(f"{name} needs the columns gold, pred and {name}, got {given.columns}")
+            utf16 = "bytes of 0, as UTF-16 has: write it as UTF-8"
+            got = utf16 if "\0" in "".join(given.columns) else given.columns
+            raise ValueError(f"{name} needs the columns gold, pred and {name}, got {got}")
         rows = given.select("gold", "pred", pl.col(name).cast(pl.Float64)).rows()
         given = {(gold, pred): number for gold, pred, number in rows}
         if len(given) < len(rows):

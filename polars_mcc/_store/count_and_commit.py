@@ -28,8 +28,8 @@ from polars_mcc._frame.late_labels import LabelsOfIds, as_length, before
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
-from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.standard_input import STDIN
+from polars_mcc._inputs.read_files import Logs, named_if_corrupt
+from polars_mcc._inputs.standard_input import STDIN, names_first
 from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
 from polars_mcc._store.stored_columns import counts_to_keep, names_of_labels
@@ -219,7 +219,7 @@ class Keeping:
             try:
                 return replace(self.log, source=self.files.scan([path])).labels_in_memory()
             except (pl.exceptions.PolarsError, OSError) as error:
-                if self.log.names_labels(error):
+                if names_first(error, self.log.options.outcomes or ()):
                     raise
                 continue  # It fails again when it is counted.
         return None
@@ -228,13 +228,16 @@ class Keeping:
         """Count some inputs, and look at them again: they may have changed during the count."""
         try:
             scanned = self.files.scan(chunk)
-            if scanned.collect_schema().names() == [FILE]:
+            if (schema := scanned.collect_schema()).names() == [FILE]:
                 none = pl.DataFrame(schema={**self._schema, INPUT: pl.String()})
                 return [(none, [*self.files.look(chunk).values()])]
             log = replace(self.log, source=scanned, labels=self._labels)
             counts = [counts_to_keep(log.log, [*log.keys, FILE])]
             times = [] if log.options.outcomes is None else [log.newest_times(FILE)]
-            answer, *of_inputs = pl.collect_all([*counts, *times])
+            is_file = len(chunk) == 1 and not self.files.tables
+            alone = [self.files.shown[path] for path in chunk if is_file]
+            with named_if_corrupt(replace(self.log.inputs, files=alone), [*schema]):
+                answer, *of_inputs = pl.collect_all([*counts, *times])
             newest = dict(row for times in of_inputs for row in times.rows())
             answer = self._fitted(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:

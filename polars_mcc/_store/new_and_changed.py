@@ -15,6 +15,7 @@ from polars_mcc._inputs.find_files import absolute, each_resolved, named_error
 from polars_mcc._inputs.formats import PARQUET, ScanFiles, format_of
 from polars_mcc._inputs.paths_and_settings import is_url, partition_columns, partitions
 from polars_mcc._inputs.read_files import Logs
+from polars_mcc._inputs.standard_input import naming_unreadable
 from polars_mcc._store.delta_table import Input
 
 FILE = "polars_mcc:file"
@@ -130,9 +131,11 @@ class CurrentInputs:
         files = [self.shown[path] for path in chunk]
         if self._logs.format is not PARQUET:
             [file] = files
-            rows = self._logs.scan_one(file)
+            with naming_unreadable(file, self._logs.format.name):
+                rows = self._logs.scan_one(file)
+                has_columns = bool(rows.collect_schema())
             named = rows.with_columns(pl.lit(chunk[0]).alias(FILE))
-            return named if rows.collect_schema() else named.clear()  # It has no columns: no rows.
+            return named if has_columns else named.clear()
         hive_schema = self._logs.folder_dtypes[*partition_columns(chunk[0]),]
         scanned = read_files.scan_logs(replace(self._logs, files=files), FILE, hive_schema)
         names = [*map(absolute, files)]

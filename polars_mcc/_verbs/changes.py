@@ -210,7 +210,7 @@ def changes(
             block=_block_of(every or "1d"),
         )
         looked_at = cells if lookback is None else _recent(cells, lookback)
-        if known is not None:
+        if known is not None and known.lazy().collect_schema():  # Else it has no rows.
             looked_at = _unseen(log, of_slices, looked_at, known)
         slices = found.changes(of_slices, looked_at, cells, asked, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)

@@ -118,3 +118,23 @@ def test_a_text_that_is_no_value_is_named(tmp_path, monkeypatch):
     done = invoke("check", "log.parquet", "--by", "k0", "--no-worse-than", "c.csv")
     assert done.exit_code == 2
     assert "the file has '1 day' in column 'k0', which is no Duration" in done.stderr
+
+
+def test_a_bad_answer_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log_of(KEYS[0]).write_parquet("log.parquet")
+    changes = ("changes", "log.parquet", "--by", "k0", "--time", "ts", "--format", "csv")
+    texts = {"cut.json": "[{", "object.json": '{"a":1}', "bom.ndjson": '\ufeff{"a":1}\n'}
+    texts |= {"other.csv": "a,b\n1,2\n", "quote.csv": 'k0,since\nx,"2026\n'}
+    texts |= {"date.csv": "k0,since\nx,2026-13-77\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        check = ("check", "log.parquet", "--by", "k0", "--no-worse-than", name)
+        for asked in ((*changes, "--known", name), check):
+            done = invoke(*asked)
+            assert done.exit_code == 2
+            assert done.stderr.startswith(f"polars-mcc: '{name}'"), done.stderr
+    (tmp_path / "none.json").write_text("[]")
+    (tmp_path / "none.ndjson").write_text("")
+    known = {invoke(*changes, "--known", f"none.{form}").stdout for form in ("json", "ndjson")}
+    assert known == {invoke(*changes).stdout}

@@ -1038,9 +1038,9 @@ class TestRefusals:
         assert "expression" not in told
 
     def test_a_bad_out(self):
-        assert "must end in one of .parquet, .csv, .json, .ndjson, .jsonl, .md" in refusal_of(
-            "logs", out="a.xlsx"
-        )
+        told = refusal_of("logs", out="a.xlsx")
+        assert "must end in one of .parquet, .csv, .json, .ndjson, .jsonl, .md" in told
+        assert "--format csv" in told
         assert "there is no folder 'nope'" in refusal_of("logs", out="nope/a.csv")
 
 

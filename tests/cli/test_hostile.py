@@ -554,3 +554,22 @@ def test_the_library_leaves_ctrl_c_as_it_is():
         "assert signal.getsignal(2) is before"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_counts_name_an_unreadable_file_as_by_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = '{"gold":"a","pred":"a","k":1}\n'
+    files = {
+        "bom.ndjson": (b"\xef\xbb\xbf" + line.encode(), "byte order mark"),
+        "late.ndjson": ((line * 10_001 + line.replace("1}", "1.5}")).encode(), "infer_schema"),
+        "cut.arrow": (b"ARROW1\0\0" + b"x" * 99, "leave it out"),
+        "none.arrow": (b"", "make it readable"),
+    }
+    for name, (data, way_out) in files.items():
+        Path(name).write_bytes(data)
+        why = is_refused(run_by(name, "--by", "k")).strip()
+        assert f"polars-mcc: '{name}' cannot be read" in why
+        assert way_out in why
+        counted = invoke("counts", name, "--by", "k", "--out", f"store_{name[:3]}_{name[-3:]}")
+        assert counted.exit_code == 2
+        assert counted.stderr.startswith(why)

@@ -377,3 +377,14 @@ def test_a_file_that_a_command_reads_is_not_written():
     page = invoke("report", "log.csv", *late, "--out", "late/page.html")
     assert "cannot write 'late/page.html'" in page.stderr
     assert invoke("by", "log.csv", *late, "--out", "new.csv").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["score", "confusion"])
+def test_bad_labels_in_csv_name_their_file(command):
+    Path("p.csv").write_text("id,pred\n1,a\n2,b\n")
+    for text, why in (("1,a\n1,b\n", "id 1 has two labels"), ('1,"a\n2,b\n', "cannot be read")):
+        Path("l.csv").write_text(f"id,gold\n{text}")
+        done = invoke(command, "p.csv", "--outcomes", "l.csv", "--on", "id")
+        assert done.exit_code == 2
+        assert done.stderr.startswith("polars-mcc: 'l.csv'"), done.stderr
+        assert why in done.stderr

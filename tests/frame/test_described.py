@@ -174,6 +174,7 @@ def test_a_verb_can_be_sent_to_another_process():
             {"y_true": "label", "y_pred": "one"},
             "there is no option 'y_true', 'y_pred'; did you mean gold=\"label\", pred=\"one\"? ",
         ),
+        ((), {"pos_label": "a", "y_score": "p"}, 'did you mean positive="a", score="p"? '),
         ((), {"zzz": "label"}, "there is no option 'zzz'. The options are gold, pred, score"),
     ],
 )

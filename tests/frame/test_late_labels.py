@@ -331,6 +331,15 @@ def test_ids_that_cannot_match_are_refused():
         outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
         with pytest.raises(pl.exceptions.SchemaError, match=r"pl.col\('id'\).cast\(pl.Int64\)$"):
             pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
+    apart = [(pl.Float64, pl.Categorical), (pl.Duration, pl.Int64), (pl.Duration, pl.String)]
+    apart += [(pl.Int64, pl.Date), (pl.Datetime, pl.Int64), (pl.Int64, pl.Time)]
+    for dtype, other in [*apart, (pl.Boolean, pl.Int64), (pl.Object, pl.String)]:
+        outcomes = pl.LazyFrame(schema={"id": other, "y": pl.Int64})
+        why = (
+            r"\.map\(str\) of pandas$" if dtype == pl.Object else "name columns with the same ids$"
+        )
+        with pytest.raises(pl.exceptions.SchemaError, match=why):
+            pl.LazyFrame(schema={"id": dtype, "pred": pl.Int64}).mcc(outcomes=outcomes, **asked)
     duckdb = pytest.importorskip("duckdb")
     log, labels = (
         duckdb.sql(f"SELECT {id_} AS id, 1 AS {label}")
@@ -599,3 +608,19 @@ def test_times_of_labels_of_every_dtype(is_lazy):
     wide = found.cast({"at": pl.Int32}).cast({"at": pl.Int128})
     with pytest.raises(pl.exceptions.SchemaError, match="an integer of 64 bits, but 'at' is Int"):
         rows.mcc(outcomes=wide, on="id", gold="y", latest="at").by()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(dt.timedelta(days=1), "1d"), (b"\xff", "ff"), (dt.time(1, 2, 3, 4), "01:02:03.000004")],
+)
+def test_two_labels_are_told_in_each_dtype(value, text):
+    other = {"1d": dt.timedelta(2), "ff": b"\xfe"}.get(text, dt.time(2))
+    outcomes = pl.DataFrame({"id": [value, value], "gold": [value, other]})
+    log = pl.DataFrame({"id": [value], "pred": [value]})
+    in_lists = outcomes.with_columns(gold=pl.concat_list("gold"))
+    for labels, told in ((outcomes, f"'{text}'"), (in_lists, f'["{text}"]')):
+        predicted = log.with_columns(pred=labels["gold"].head(1))
+        with pytest.raises(pl.exceptions.InvalidOperationError, match=f"^id {text} has") as error:
+            predicted.mcc(outcomes=labels, on="id")
+        assert told in str(error.value)

@@ -302,3 +302,23 @@ def test_folders_that_are_one_number(as_key):
     assert invoke("by", "logs").stderr == ""
     told = invoke("counts", "logs", "--by", "v", "--out", "store").stderr
     assert "'v=1.1', 'v=1.10'" in told
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "ndjson"])
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_value_inside_may_be_unknown_or_wider_in_one_file(ending, is_last, tmp_path):
+    unknown = [(pl.Series([{"a": None}]), pl.Series([{"a": 1}]), '{"a":1}')]
+    unknown += [(pl.Series([[None]]), pl.Series([["x"]]), '["x"]')]
+    if ending == "ndjson":
+        unknown += [(pl.Series([[1]]), pl.Series([[1.5]]), "[1.5]")]
+    for null, known, text in unknown:
+        for place, key in enumerate((known, null) if is_last else (null, known)):
+            rows = pl.DataFrame({"k": key, "gold": [["y"]], "pred": [["y"]]})
+            if key is null and ending != "ndjson":
+                rows = rows.with_columns(gold=pl.Series([[]], dtype=pl.List(pl.Null)))
+            write = {"parquet": rows.write_parquet, "arrow": rows.write_ipc}
+            write.get(ending, rows.write_ndjson)(tmp_path / f"{place}.{ending}")
+        asked = ("--by", "k", "--metric", "f1_micro", "--format", "ndjson")
+        done = invoke("by", str(tmp_path), *asked)
+        assert done.exit_code == 0, done.stderr
+        assert f'{{"k":{text},"n":1,"f1_micro":1.0,"n_null":0}}' in done.stdout.splitlines()

@@ -500,6 +500,12 @@ def test_a_label_of_another_dtype_is_an_error():
         metric.cost(pl.DataFrame({"gold": [1], "cost": [1]}))
 
 
+def test_costs_in_utf_16_are_told(tmp_path):
+    (tmp_path / "cost.csv").write_text("gold,pred,cost\na,b,1\n", "utf-16")
+    with pytest.raises(ValueError, match="cost.csv': .*write it as UTF-8$"):
+        metric.cost(str(tmp_path / "cost.csv"))
+
+
 def test_the_functions_are_a_module_of_their_own():
     assert "metric" not in polars_mcc.__all__
     assert "metric" in dir(polars_mcc)

@@ -82,6 +82,10 @@ def test_a_file_without_a_byte_has_no_rows(ending, tmp_path):
     assert '"n":2,' in invoke("by", str(logs), "--format", "ndjson").stdout
     refused = invoke("by", f"{logs}/0.{ending}")
     assert f"'{logs}/0.{ending}' has no columns: it is empty" in refused.stderr
+    (logs / f"3.{ending}").touch()
+    alone = invoke("counts", str(logs), "--out", str(store))
+    assert alone.exit_code == 0
+    assert alone.stderr.endswith("1 counted, 0 replaced, 3 unchanged\n")
 
 
 def test_values_of_two_dtypes_stay_an_error(tmp_path):

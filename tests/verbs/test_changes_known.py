@@ -168,7 +168,7 @@ def test_a_first_night_has_no_changes_yet(tmp_path, monkeypatch):
     asked = ("changes", "log.parquet", "--by", "code", "--time", "day", "--format", "parquet")
     done = invoke(*asked, "--known", "seen.csv")
     assert done.exit_code == 2
-    assert "no file 'seen.csv' for --known: begin one with a line of the keys" in done.stderr
+    assert "'seen.csv': no file for --known: begin one with a line of the keys" in done.stderr
     (tmp_path / "seen.csv").write_text("code,since\n")
     done = invoke(*asked, "--known", "seen.csv")
     assert done.exit_code == 0
