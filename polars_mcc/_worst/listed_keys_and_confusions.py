@@ -25,7 +25,7 @@ from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.failures_in_words import CONFUSION, collapse_in_words, confusion_in_words
-from polars_mcc._worst.overlapping_slices import Overlaps
+from polars_mcc._worst.overlapping_slices import LogRows, Overlaps
 from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch
 
 _SIDE = "side of a slice"
@@ -39,12 +39,13 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     """
     if not len(slices):
         return []
-    settings, overlaps = search.settings, Overlaps.of(search, compared, slices)
-    sides = np.stack([overlaps.is_in, ~overlaps.is_in], axis=1)
-    masks = sides.reshape(-1, overlaps.is_in.shape[1])
+    settings, log = search.settings, LogRows.of(search, compared)
+    members = [log.members(at) for at in slices.tolist()]
+    sides = [log.sums(side) for here in members for side in (here, ~here)]
+    overlaps, whole = Overlaps.of(log, sides), log.whole
+    masks = overlaps.is_in
     sums = overlaps.sums(masks)
     pairs, inside = overlaps.pairs(*sums), overlaps.pairs(*(side[::2] for side in sums))
-    whole = overlaps.pairs(*overlaps.sums(np.ones_like(masks[:1])))
     scores = _exact_scores(search, pairs)
     own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
     given = search.scorer.given_labels(inside, Pools(np.zeros(len(slices), np.int64), whole))

@@ -5,16 +5,14 @@ slice has two evidences, in standard errors: z of its own score beside the rest 
 its losses. A regression on the listed slices leaves ℓ of L. So the slice keeps z·ℓ/L. Where losses
 say little, as of slices with another mix of labels, it keeps z - (L - ℓ).
 
-Rows that are in the same slices are of one kind, so a step needs only sums by kind. There are too
-many kinds if thousands of slices are behind: the surest are counted first, and others once they may
-be next.
+Rows that are in the same listed slices have one pattern, so the regression needs only sums by
+pattern: of all rows, and of the rows of the slice. Candidates are looked at by what was last known
+of them, the surest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import itemgetter
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +20,10 @@ import numpy as np
 from polars_mcc._comparisons.evidence import evidence_of
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
-from polars_mcc._worst.overlapping_slices import Losses, Overlaps, Question
+from polars_mcc._worst.overlapping_slices import LogRows, Overlaps, spans
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch, coarser
 
-_AT_ONCE = 128  # candidates that are counted at once
 _TELLING = 2.0
 """Evidence of losses of which a share may be explained."""
 _OWN = 3.0
@@ -51,52 +48,14 @@ def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -
     """List slices, and take them from the list, until no other is sure beside those listed."""
     evidence = compared.comparisons.evidence * cutoff.surer
     near, number = _candidates(compared, evidence, cutoff)
-    waiting = near[:number].tolist()
-    order = {number: rank for rank, number in enumerate(waiting)}
-    listed, out, passed, own = list[int](), set[int](), set[int](), dict[int, float]()
-
-    def count(alive: Sequence[int]) -> _Counted:
-        """Count the next candidates, with those that are listed or still sure."""
-        room = max(_AT_ONCE - len(alive), _AT_ONCE // 2)
-        asked, waiting[:room] = [*listed, *alive, *waiting[:room]], []
-        counted = _Counted.of(search, compared, asked, evidence_of(cutoff.level))
-        own.update(zip(counted.row, counted.own.tolist(), strict=True))
-        passed.update(asked)
-        return counted
-
-    def is_sure(left: float) -> bool:
-        return (can_begin and not listed) or cutoff.passes(left, len(listed) + 1)
-
-    def sure() -> list[int]:
-        return [number for number, left in counted.others(listed, out) if is_sure(left)]
-
-    counted = count([])
-    of_near = [own.get(at, float(evidence[at])) for at in near.tolist()]
-    p = np.sort(normal(np.array(of_near)))
-    can_begin = bool((p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any())
-    while len(listed) < cutoff.longest:
-        best, left = max(counted.others(listed, out), key=itemgetter(1), default=(-1, 0.0))
-        unseen = float(evidence[waiting[0]]) if waiting else 0.0
-        if not is_sure(max(left, unseen)) or best < 0:
-            break
-        if unseen > left:
-            counted = count(sure())
-            continue
-        listed.append(counted.coarsest(best, listed, out))
-        while len(listed) > 1:
-            weakest, left = min(counted.beside_others(listed), key=itemgetter(1))
-            if cutoff.passes(left, len(listed)):
-                break
-            listed.remove(weakest)
-            out.add(weakest)
-            # What it explained may come back.
-            again = {*passed, *waiting}.difference(listed, out)
-            waiting[:] = sorted(again, key=lambda number: order.get(number, len(order)))
-            passed.clear()
-    is_full = len(listed) == cutoff.longest
-    beyond = [*sure(), *waiting] if is_full else []
-    beside = [left for _, left in counted.beside_others(listed)]
-    return SliceList(np.array(listed, np.int64), np.array(beside), own, np.array(beyond, np.int64))
+    if not len(near):
+        return SliceList(near, np.zeros(0), {}, near)
+    steps = _Steps(search, compared, cutoff)
+    steps.own(near[0])
+    p = np.sort(normal(np.append(steps.known_own[int(near[0])], evidence[near[1:]])))
+    steps.can_begin = bool((p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any())
+    steps.left = {at: float(evidence[at]) for at in near[:number].tolist()}
+    return steps.taken()
 
 
 def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> tuple[Ints, int]:
@@ -116,120 +75,175 @@ def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> t
     return ranked, max(int(np.count_nonzero(sure)), 1)
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """Some slices, and those with fewer keys that contain them, with their rows by kind.
+class Patterns(NamedTuple):
+    """The rows of a log by the listed slices that they are in."""
 
-    A slice is known by its number. Arrays have it in the row that `row` says.
-    """
-
-    overlaps: Overlaps
-    row: Mapping[int, int]
-    wholes: Mapping[int, Sequence[int]]
-    """For each slice, the slices with fewer keys that contain it."""
+    of_row: Ints
     is_in: Flags
-    """Whether rows of a kind are in a slice: (slices, kinds). Kinds without a loss are left out."""
-    losses: Losses
-    own: Floats
-    """The evidence of the own score."""
-    by_loss: Floats
-    """The evidence of the losses."""
-    least: float
-    """The least evidence of the own score of a slice that may be listed."""
-    within: dict[tuple[int, int], float] = field(default_factory=dict)
-    """The evidence of a slice beside the other rows of one that contains it."""
+    """Whether rows of a pattern are in a slice: (patterns, slices)."""
+    sums: Floats
+    """Sums over the rows of each pattern, with weights w and losses y: w, w·y, w², w²·y and w²·y²:
+    (5, patterns)."""
 
-    @classmethod
-    def of(
-        cls, search: ModelSearch, compared: ComparedSlices, asked: Sequence[int], least: float
-    ) -> _Counted:
-        """Count the rows of slices, and of those with fewer keys that contain them."""
-        of_asked = compared.clauses(np.array([*dict.fromkeys(asked)], np.int64))
-        numbers = {each: compared.number_of(each) for own in of_asked for each in coarser(own)}
-        may_enter = compared.is_distinct & ~np.isnan(compared.comparisons.evidence)
-        known = {own: at for own, at in numbers.items() if at is not None and may_enter[at]}
-        wholes = {
-            at: [known[whole] for whole in coarser(own)[:-1] if whole in known]
-            for own, at in known.items()
-        }
-        overlaps = Overlaps.of(search, compared, np.array([*known.values()], np.int64))
-        own = np.array(overlaps.evidence([Question(row) for row in range(len(known))]))
-        losses = overlaps.losses()
-        [has_loss] = np.nonzero(losses.n > 0)
-        is_in, losses = overlaps.is_in[:, has_loss], Losses(*(sums[has_loss] for sums in losses))
-        by_loss = _unexplained(is_in, is_in[:0], losses)
-        row = {at: row for row, at in enumerate(known.values())}
-        return cls(overlaps, row, wholes, is_in, losses, own, by_loss, least)
 
-    def others(self, listed: Sequence[int], out: Collection[int]) -> list[tuple[int, float]]:
-        """The slices that may be listed, with their evidence beside those listed."""
-        others = [at for at, row in self.row.items() if self.own[row] >= self.least]
-        others = [at for at in others if at not in out and at not in listed]
-        return [*zip(others, self.beside(others, listed).tolist(), strict=True)]
+class _Steps:
+    """The steps of the regression. Slices are known by their numbers."""
 
-    def beside(self, slices: Sequence[int], listed: Sequence[int]) -> Floats:
-        """The evidence of slices beside those listed."""
-        some, model = ([self.row[at] for at in of] for of in (slices, listed))
-        own, first = self.own[some], self.by_loss[some]
-        left = _unexplained(self.is_in[some], self.is_in[model], self.losses)
-        with np.errstate(all="ignore"):
-            share = own * np.clip(left / first, 0, 1)
-        beside = np.where(first > _TELLING, share, own - np.clip(first - left, 0, own))
-        pairs = [
-            (place, (row, whole))
-            for place, row in enumerate(some)
-            for whole in model
-            if row != whole and beside[place] >= self.least and self._contains(whole, row)
-        ]
-        new = [pair for pair in dict.fromkeys(pair for _, pair in pairs) if pair not in self.within]
-        asked = [Question(row, frozenset([whole])) for row, whole in new]
-        self.within.update(zip(new, self.overlaps.evidence(asked), strict=True))
-        for place, pair in pairs:
-            beside[place] = min(beside[place], self.within[pair])
+    def __init__(self, search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> None:
+        """Begin with no slice."""
+        self.compared, self.cutoff, self.can_begin = compared, cutoff, False
+        self.rows = LogRows.of(search, compared)
+        self.least = evidence_of(cutoff.level)
+        """The least evidence of the own score of a slice that may be listed."""
+        self.known_own: dict[int, float] = {}
+        self.within: dict[tuple[int, int], float] = {}
+        self.left: dict[int, float] = {}
+        """What was last known to be left of each candidate."""
+        self.listed: list[int] = []
+        self.out: set[int] = set()
+        self.every = np.ones(len(self.rows.cell), bool)
+        pattern = np.zeros(len(self.rows.cell), np.uint8)
+        self.patterns = self._patterns(pattern, np.zeros((1, 0), bool))
+
+    def taken(self) -> SliceList:
+        """Take all steps."""
+        fresh: set[int] = set()
+        while len(self.listed) < self.cutoff.longest:
+            best = max(self.left, key=self.left.__getitem__, default=-1)
+            if best < 0 or not self._is_sure(self.left[best]):
+                break
+            if best not in fresh:
+                self.left[best] = self.beside(best, self.patterns)
+                fresh.add(best)
+                continue
+            self._list(self._coarsest(best))
+            fresh = set()
+        is_full = len(self.listed) == self.cutoff.longest
+        more = [at for at, left in self.left.items() if is_full and self._is_sure(left)]
+        listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
+        return SliceList(listed, np.array(self._beside_others()), self.known_own, beyond)
+
+    def _is_sure(self, left: float) -> bool:
+        if self.can_begin and not self.listed:
+            return left >= self.least
+        return self.cutoff.passes(left, len(self.listed) + 1)
+
+    def own(self, at: int) -> float:
+        """The evidence of the own score of a slice; 0 if it may not be listed."""
+        if at not in self.known_own:
+            self.known_own[at] = self._behind(at, None)
+        return self.known_own[at] if self.known_own[at] >= self.least else 0.0
+
+    def _behind(self, at: int, whole: int | None) -> float:
+        """The evidence of a slice beside all other rows, or beside those of a slice."""
+        here = self.rows.members(at)
+        others = ~here if whole is None else self.rows.members(whole) & ~here
+        [evidence] = Overlaps.of(self.rows, [*map(self.rows.sums, (here, others))]).evidence()
+        return float(evidence)
+
+    def beside(self, at: int, patterns: Patterns, but: int | None = None) -> float:
+        """The evidence of a slice beside those listed, `but` itself if it is listed."""
+        sums = self._sums(at, patterns)
+        kept = np.delete(patterns.is_in, [] if but is None else [but], axis=1)
+        own, first = self.own(at), _unexplained(sums, patterns.sums, kept[:, :0])
+        left = _unexplained(sums, patterns.sums, kept)
+        if first > _TELLING:
+            beside = own * min(max(left / first, 0.0), 1.0)
+        else:
+            beside = max(own - max(first - left, 0.0), 0.0)
+        for whole in self.listed if beside >= self.least else ():
+            if whole != at and self._contains(whole, at):
+                if (at, whole) not in self.within:
+                    self.within[at, whole] = self._behind(at, whole)
+                beside = min(beside, self.within[at, whole])
         return beside
 
-    def _contains(self, whole: int, row: int) -> bool:
-        return not (self.is_in[row] & ~self.is_in[whole]).any()
+    def _sums(self, at: int, patterns: Patterns) -> Floats:
+        """The sums of the rows of a slice by pattern."""
+        if at in self.listed:
+            return np.where(patterns.is_in[:, self.listed.index(at)], patterns.sums, 0.0)
+        return self.rows.losses(self.rows.members(at), patterns.of_row, len(patterns.is_in))
 
-    def coarsest(self, best: int, listed: Sequence[int], out: Collection[int]) -> int:
+    def _contains(self, whole: int, part: int) -> bool:
+        first, last = spans(self.compared, np.array([whole, part]))
+        return bool(((first[0] <= first[1]) & (last[0] >= last[1])).all())
+
+    def _coarsest(self, best: int) -> int:
         """A slice, or the one with fewer keys that explains it."""
-        others = dict(self.others(listed, out))
-        while wholes := [at for at in self.wholes[best] if others.get(at, 0.0) > 0]:
-            whole = max(wholes, key=others.__getitem__)
-            if self.beside([best], [*listed, whole])[0] >= _OWN:
-                break
+        while True:
+            left = {at: self.beside(at, self.patterns) for at in self._wholes(best)}
+            whole = max(left, key=left.__getitem__, default=-1)
+            if whole < 0 or left[whole] <= 0:
+                return best
+            self.listed.append(whole)
+            beside = self.beside(best, self._with(whole))
+            self.listed.pop()
+            if beside >= _OWN:
+                return best
             best = whole
-        return best
 
-    def beside_others(self, listed: Sequence[int]) -> list[tuple[int, float]]:
-        """The listed slices, with their evidence beside the others."""
-        others = ([at for at in listed if at != own] for own in listed)
-        beside = (self.beside([own], model) for own, model in zip(listed, others, strict=True))
-        return [*zip(listed, (float(left[0]) for left in beside), strict=True)]
+    def _wholes(self, at: int) -> list[int]:
+        """The slices with fewer keys that contain a slice, and may be listed."""
+        [clauses] = self.compared.clauses(np.array([at]))
+        found = [self.compared.number_of(whole) for whole in coarser(clauses)[:-1]]
+        evidence, gone = self.compared.comparisons.evidence, {*self.listed, *self.out}
+        known = [at for at in found if at is not None and self.compared.is_distinct[at]]
+        return [at for at in known if at not in gone and not np.isnan(evidence[at])]
+
+    def _list(self, slice_: int) -> None:
+        """List a slice; then those that the others explain leave, the weakest first."""
+        self.patterns = self._with(slice_)
+        self.listed.append(slice_)
+        self.left.pop(slice_, None)
+        while len(self.listed) > 1:
+            beside = self._beside_others()
+            weakest = int(np.argmin(beside))
+            if self.cutoff.passes(beside[weakest], len(self.listed)):
+                return
+            self.out.add(self.listed.pop(weakest))
+            is_in = np.delete(self.patterns.is_in, weakest, axis=1)
+            self.patterns = self.patterns._replace(is_in=is_in)
+            # What it explained may come back.
+            self.left = {at: self.own(at) for at in self.left}
+
+    def _beside_others(self) -> list[float]:
+        """The evidence of each listed slice beside the others."""
+        return [self.beside(at, self.patterns, place) for place, at in enumerate(self.listed)]
+
+    def _with(self, slice_: int) -> Patterns:
+        """The patterns with one more slice."""
+        of_row, is_in, _ = self.patterns
+        of_row = of_row.astype(np.int64) * 2 + self.rows.members(slice_)
+        [found] = np.nonzero(np.bincount(of_row, minlength=2 * len(is_in)))
+        place = np.zeros(2 * len(is_in), np.min_scalar_type(len(found)))
+        place[found] = np.arange(len(found))
+        return self._patterns(place[of_row], np.column_stack([is_in[found // 2], found % 2 == 1]))
+
+    def _patterns(self, of_row: Ints, is_in: Flags) -> Patterns:
+        return Patterns(of_row, is_in, self.rows.losses(self.every, of_row, len(is_in)))
 
 
-def _unexplained(slices: Flags, model: Flags, losses: Losses) -> Floats:
-    """How many standard errors slices lose more than a regression on others explains.
+def _unexplained(slice_: Floats, every: Floats, model: Flags) -> float:
+    """How many standard errors a slice loses more than a regression on others explains.
 
     It is the score test with the variance of the residuals (White 1980), or if this is larger, with
-    their mean: a slice almost without errors knows little of its variance.
+    their mean: a slice almost without errors knows little of its variance. `slice_` and `every` are
+    sums by pattern, `model` the columns of the others.
     """
-    n, root = losses.n[:, None], np.sqrt(losses.n)[:, None]
-    columns = np.vstack([np.ones(len(root), bool), model]).T
-    axes = np.linalg.qr(root * columns)[0] / root
-    fit = axes @ (axes.T @ losses.loss)
-    moved = losses.loss - losses.n * fit
-    squared = losses.squared - 2 * fit * losses.moved + fit**2 * losses.squares
-    inner, mean = axes.T @ (squared[:, None] * axes), squared.sum() / max(losses.n.sum(), 1)
-    evidence = np.zeros(len(slices))
-    for first in range(0, len(slices), 32):  # A few at a time: a flag becomes 8 bytes.
-        here = slices[first : first + 32].astype(np.float64)
-        along = here @ (n * axes)
-        free = here @ losses.n - (along**2).sum(1)
-        robust = here @ squared - 2 * ((here @ (squared[:, None] * axes)) * along).sum(1)
-        robust += ((along @ inner) * along).sum(1)
-        variance = np.maximum(robust, mean * free)
-        with np.errstate(all="ignore"):
-            errors = here @ moved / np.sqrt(variance)
-        evidence[first : first + 32] = np.where((free > _FREE) & (variance > 0), errors, 0.0)
-    return evidence
+    kept = every[0] > 0
+    slice_, every, model = slice_[:, kept], every[:, kept], model[kept]
+    n, loss, *squares = every
+    root = np.sqrt(n)[:, None]
+    axes = np.linalg.qr(root * np.column_stack([np.ones(len(n), bool), model]))[0] / root
+    fit = axes @ (axes.T @ loss)
+    share = axes @ (axes.T @ slice_[0])
+    here, all_ = (
+        squared - 2 * fit * moved + fit**2 * weight
+        for weight, moved, squared in (slice_[2:], squares)
+    )
+    free = float(slice_[0].sum() - (n * share**2).sum())
+    variance = float((here * (1 - share) ** 2 + (all_ - here) * share**2).sum())
+    variance = max(variance, float(all_.sum() / max(n.sum(), 1)) * free)
+    if free <= _FREE or variance <= 0:
+        return 0.0
+    return float((slice_[1] - slice_[0] * fit).sum()) / math.sqrt(variance)
