@@ -85,6 +85,8 @@ def as_id(values: list[int | None], dtype: pl.DataType) -> dict[str, pl.Series]:
 def in_message(id_: int, dtype: pl.DataType) -> str:
     """An id as an error names it."""
     columns = as_id([id_], dtype).items()
+    if dtype == pl.Binary:
+        return f"id {str(id_).encode().hex()} has"
     return ", ".join(f"{name} {column.cast(pl.String).item()}" for name, column in columns) + " has"
 
 
