@@ -173,7 +173,7 @@ def say_warnings(
     if is_check:
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
         sentences = chain(sentences, by_day)
-    if not is_check:
+    else:
         about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
         needs_two = needs_two_classes(options, or_positive=True)
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))

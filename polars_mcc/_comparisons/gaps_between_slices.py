@@ -6,10 +6,10 @@ wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few
 a longer tail than χ². So its p-value is of the χ² with the first three moments of X² (Imhof 1961).
 
 The interval of the gap holds for all pairs of slices at once. A pair has the interval of Zou (2007)
-with the critical value of Tukey's range of S normal numbers over √2. So far out, limits must have
-the tail of the binomial distribution, which is long where few rows are wrong: those of Clopper and
-Pearson (1934) have it, and Wilson's do not. The gap is the largest of the differences of all pairs,
-so its limits are the largest lower and the largest upper limit.
+with the critical value of Tukey's range of S normal numbers over √2. There the tail of the binomial
+distribution is long, if few rows are wrong. Limits of Clopper and Pearson (1934) have this tail,
+and Wilson's do not. The gap is the largest of the differences of all pairs, so its limits are the
+largest lower and the largest upper limit.
 """
 
 from __future__ import annotations

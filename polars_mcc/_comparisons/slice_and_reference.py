@@ -116,7 +116,7 @@ def contrasts(
 
 
 def _rows(estimated: Estimate, metric: Metric) -> Floats:
-    """The rows of each slice, but at most twice those that its score is of."""
+    """The rows of each slice, or twice the rows of its score if these are fewer."""
     pairs, scorer, scale = estimated.cells.pairs, estimated.scorer, scale_of(metric)
     rows = pairs.effective(is_frequency=scorer.is_frequency)
     if scale.low is None:

@@ -413,26 +413,23 @@ def about_ids(
     def numbers(rows: pl.LazyFrame) -> pl.LazyFrame:
         return rows.select(labels.keys).drop_nulls().group_by(names).agg(n=pl.len())
 
-    def sums(*queries: pl.LazyFrame) -> list[int]:
-        with in_own_words():
-            answers = pl.collect_all(
-                [rows.select(pl.sum("n")) for rows in queries], engine="streaming"
-            )
-        return [answer.item() for answer in answers]
-
-    [shared] = sums(numbers(predictions).filter(pl.col("n") > 1))
+    queries = [numbers(predictions).filter(pl.col("n") > 1)]
+    if every is not None:
+        each, known = numbers(every), labels.rows.select(*names, n=1)
+        apart = (a.join(b, on=names, how="anti") for a, b in ((known, each), (each, known)))
+        queries += [known, each, *apart]
+    with in_own_words():
+        sums = pl.collect_all([rows.select(pl.sum("n")) for rows in queries], engine="streaming")
+    shared, *missed = (answer.item() for answer in sums)
     if shared:
         yield (
             f"{shared} predictions share their id ({ids}) with another: each of them is scored, by "
             "the same label"
         )
-    if every is None:
-        return
-    each, known = numbers(every), labels.rows.select(*names, n=1)
-    apart = (a.join(b, on=names, how="anti") for a, b in ((known, each), (each, known)))
-    n_labels, n, lonely, waiting = sums(known, each, *apart)
-    if _MANY * n < waiting < n and lonely > _MANY * n_labels:
-        yield (
-            f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
-            f"{waiting} of {n} predictions wait: do ids have the same spelling?"
-        )
+    if missed:
+        n_labels, n, lonely, waiting = missed
+        if _MANY * n < waiting < n and lonely > _MANY * n_labels:
+            yield (
+                f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
+                f"{waiting} of {n} predictions wait: do ids have the same spelling?"
+            )
