@@ -32,7 +32,6 @@ charts: dict[str, alt.LayerChart | alt.FacetChart] = {
     "funnel": plot.funnel(digits.mcc.by(each("day", total=True), ci=0.95)),
     "curve": plot.curve(tumours.mcc(score="radius").curve(thresholds=100)),
     "confusion": plot.confusion(digits.mcc.confusion()),
-    "waterfall": plot.waterfall(digits.mcc(pred="bayes").worst("ink", "day")),
 }
 for name, chart in charts.items():
     print(f"{name}: {len(chart.to_dict()['layer'])} layers")

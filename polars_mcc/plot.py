@@ -31,7 +31,6 @@ __all__ = [
     "funnel",
     "over_time",
     "slices",
-    "waterfall",
 ]
 
 _SLICE_HEIGHT = 16  # height of the line of one slice, in pixels
@@ -330,66 +329,6 @@ def confusion(result: pl.DataFrame) -> Chart:
 def _value_if(condition: str, colour: str, otherwise: str) -> alt.ColorValue:
     """A colour where a condition holds. Altair would infer the channel slowly."""
     return alt.ColorValue(otherwise, condition=[{"test": condition, "value": colour}])
-
-
-def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Chart:
-    """Draw what each key of a slice adds: from the score of all rows to the score of the slice.
-
-    Args:
-        result: A result of `worst`.
-        row: Which row of the result. Its slice has two or more keys.
-        metric: The metric of the search.
-
-    Returns:
-        A layered altair chart: a bar per key, as long as its Shapley value (see `worst`), and a
-        tick for the score of the part of this key alone.
-
-    Raises:
-        TypeError: The result is not a DataFrame.
-        ValueError: The result has no such row or column; or the slice has one key, or a part whose
-            score is undefined.
-
-    Examples:
-        >>> import polars as pl
-        >>> import polars_mcc
-        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
-        >>> chart = polars_mcc.plot.waterfall(log.worst("ink", "day"))
-        >>> chart.save("waterfall.svg")  # doctest: +SKIP
-    """
-    style.check_drawable(result, "worst()", "slice", "parts", metric)
-    if not -result.height <= row < result.height:
-        raise ValueError(f"row={row} is not a row of the result, which has {result.height}")
-    name, parts, end = result.select("slice", "parts", metric).row(row)
-    adds = [part["adds"] for part in parts or ()]
-    if None in adds or not adds:
-        why = "a part of it has no score" if adds else "it has no parts, as it has one key"
-        raise ValueError(f"there is nothing to draw of the slice {name}: {why}")
-    steps = [end - sum(adds[at:]) for at in range(len(adds) + 1)]
-    bars = [("all rows", 0.0, steps[0], None, f"{steps[0]:.3f}")]
-    bars += [
-        (part["slice"], steps[at], steps[at + 1], part[metric], f"{part['adds']:+.3f}")
-        for at, part in enumerate(parts)
-    ]
-    columns = ["slice", "start", "end", "alone", "text"]
-    rows = pl.DataFrame([*bars, (name, 0.0, end, None, f"{end:.3f}")], columns, orient="row")
-    is_part = pl.int_range(pl.len()).is_between(1, len(parts))
-    rows = rows.with_columns(style.legible(pl.col("slice")), is_part=is_part)
-    title = style.title_of(metric)
-    tooltip = [alt.Tooltip("slice"), alt.Tooltip("text", title=title)]
-    tooltip += [alt.Tooltip("alone", title=f"{title} of this part alone", format=".3f")]
-    base = alt.Chart(rows).encode(y=_axis_of_slices(rows["slice"].to_list()), tooltip=tooltip)
-    start = alt.X("start", type="quantitative", title=title)
-    colours = _value_if("datum.is_part", style.COLOURS[1], COLOUR)
-    layers = [
-        base.mark_bar(height=10).encode(x=start, x2=alt.X2("end"), color=colours),
-        base.mark_tick(color=GREY, thickness=2).encode(x=alt.X("alone", type="quantitative")),
-        base.mark_text(align="left", dx=6, color=GREY)
-        .encode(x=alt.X("right", type="quantitative"), text=alt.Text("text"))
-        .transform_calculate(right="max(datum.start, datum.end)"),
-    ]
-    return style.layered_chart(
-        layers, labels=rows["slice"], width=_FOREST_WIDTH, height=alt.Step(_SLICE_HEIGHT + 6)
-    )
 
 
 def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:

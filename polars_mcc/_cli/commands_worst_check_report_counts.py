@@ -278,8 +278,8 @@ class SearchOptions:
         min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
             tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
             would be as good.
-        max_share: The largest share of the rows, or of the sum of weights, of a listed slice. If a
-            larger slice is behind, its verdict is "most rows".
+        max_share: The largest share of the rows, or of the sum of weights, of a slice that is
+            tested: beside a larger one, too few rows are left.
         bins: The number of bins. A numeric key with more than three times as many values is cut at
             round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
             all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
@@ -292,14 +292,14 @@ class SearchOptions:
         ci: The confidence level of the intervals. It also limits false slices: on average they are
             at most 1 - ci of the list (see --correction). The p-values stay the same.
         correction: How false slices are limited: slices that are listed, but are not worse than
-            the rest. "bh" (Focused Benjamini-Hochberg) keeps their expected share of the list
-            below 1 - ci if tests are independent or positively dependent. "by" (Benjamini and
-            Yekutieli) does so for any overlap of slices. "holm" and "bonferroni" limit the
-            probability of a single false slice.
+            the rest. "bh" (Benjamini and Hochberg) keeps their expected share of the list near
+            1 - ci or below: the bound of a list of k slices is (1 - ci)·k/m, of m tests. "by"
+            (Benjamini and Yekutieli) allows for any overlap of slices. "holm" and "bonferroni"
+            limit the probability of a single false slice.
         verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
             nearest to the list first. Columns that are known only for the listed slices, or for the
-            nearest slice if none is listed, are null elsewhere: limits, confusions, parts, expected
-            scores that are not compared, and with clusters some p-values.
+            nearest slice if none is listed, are null elsewhere: limits, confusions, expected scores
+            that are not compared, and with clusters some p-values.
         long: Leave out the columns of the keys: `slice` says their values.
     """
 

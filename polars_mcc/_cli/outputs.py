@@ -210,8 +210,8 @@ _LEFT_OUT: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
     "changes": ("diff_low", "diff_high", "p_value", "dispersion"),
     "worst": (
-        *("keys", "diff", "diff_low", "diff_high", "p_value"),
-        *(*CONFUSION, "parts", "verdict", "n_tested", "n_untested"),
+        *("keys", "diff_low", "diff_high", "p_value", "p_beside"),
+        *(*CONFUSION, "verdict", "explained_by", "n_tested", "n_untested"),
     ),
 }
 

@@ -70,8 +70,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
     `script` returns the libraries that draw the charts.
     """
     answers, pictures = report.answers, overview_chart(report.answers)
-    of_sections = ((*section.drawings, *section.on_demand) for section in report.sections)
-    drawings = [*pictures, *chain(*of_sections)]
+    drawings = [*pictures, *chain(*(section.drawings for section in report.sections))]
     # Altair would check each part of a chart against the schema, and again each copy of it.
     with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
         specs = [_spec(drawing, answers.models) for drawing in drawings]
@@ -180,7 +179,7 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
             scale["range"] = [colours.get(name, given) for name, given in of_lines]
-    if drawing.draw not in {"confusion", "waterfall"} and "spec" not in spec:
+    if drawing.draw != "confusion" and "spec" not in spec:
         spec["width"] = "container"
         # Vega-Lite warns of a step if the width fits the page.
         if isinstance(spec["height"], dict):

@@ -48,8 +48,6 @@ class Section:
     on_charts: Sequence[str] = ()
     """Notes on the charts. Markdown and JSON have no charts."""
     drawings: Sequence[Drawing] = ()
-    on_demand: Sequence[Drawing] = ()
-    """Charts that a reader of the page opens."""
     hidden: Sequence[str] = ()
     """Columns that Markdown and HTML leave out: constant or redundant."""
     is_time: bool = False
@@ -58,7 +56,7 @@ class Section:
 
 _HIDDEN_OF_MODELS = ("diff_se", "p_value", "n_null", "n_waiting")
 _HIDDEN_OF_GAPS = ("n", "ratio", "p_value", "n_null", "n_waiting")
-_HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested")
+_HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "n_tested", "n_untested")
 _HIDDEN_OF_WORST += ("n_null", "n_waiting")
 _HIDDEN_OF_SINCE = ("p_value", "n_untimed", "n_null", "n_waiting")
 
@@ -101,19 +99,12 @@ def _worst_section(answers: Answers, worst: Worst) -> Section:
     """The section of the slices that are behind the rest of the log."""
     slices, settings = worst.listed.head(MAX_WORST), answers.settings
     what = (
-        f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows and at most "
-        f"half of the log, that score worse than the rest of the log ({_fdr(answers)}). The "
-        "slice with the largest loss is first. loss: how much better the log would score without "
-        "the slice."
+        f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows, that score "
+        f"worse than the rest of the log ({_fdr(answers)}). The slice with the largest loss is "
+        "first. loss: how much better the log would score without the slice. beside: how much of "
+        "the difference is left beside the other listed slices."
     )
     cut = [f"The table shows the first {MAX_WORST}."] if worst.listed.height > MAX_WORST else []
-    of_metric = {"metric": answers.metric}
-    # A waterfall for each slice of several keys: what each key adds.
-    waterfalls = [
-        Drawing(f"{row[SAID]}{answers.of_model(row)}", "waterfall", slices, of_metric | {"row": at})
-        for at, row in enumerate(slices.iter_rows(named=True))
-        if row["parts"] is not None and None not in [part["adds"] for part in row["parts"]]
-    ]
     return Section(
         "worst",
         "Worst slices",
@@ -121,7 +112,6 @@ def _worst_section(answers: Answers, worst: Worst) -> Section:
         worst.query,
         [what, " ".join([worst.summary, *cut])],
         drawings=drawings_of("Worst slices", "differences", slices, "diff", sort=False),
-        on_demand=waterfalls,
         hidden=_HIDDEN_OF_WORST,
     )
 

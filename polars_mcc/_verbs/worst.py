@@ -44,17 +44,23 @@ def worst(
     """Find the slices that score worse than the rest of the log, in any combination of keys.
 
     Every slice of up to `depth` keys is compared with the rest of the log: with all rows outside
-    the slice. A slice is listed if it is behind (scores worse) and has a reason of its own. The
-    slices are tried by rising p-value:
+    the slice. A slice may be listed if its p-value is at most 1 - `ci`. Which are listed is a
+    stepwise regression of the loss of rows on slices, as columns of 0 and 1. The loss is minus the
+    influence of a row on the score of all rows, with to="expected" less the mean of its gold label.
+    Rows that cannot have one are left out, as rows of other classes are for the recall of a class.
 
-    - Take the rows of all slices listed before out of the log. The remaining rows of the slice
-      must be behind the remaining log. If phones in BR are bad, all phones are behind; without
-      BR they are not, so they are not listed. Slices with most rows stay in the log.
-    - If a slice with fewer keys contains the slice and is behind too, the slice must be behind the
-      rest of that slice, whichever is listed first. If all of DE is bad, phones in DE are listed
-      only if they are worse than DE on other devices. So a slice is named by its cause.
-    - Take the listed parts out of a slice. If its remaining rows are not behind, the slice is
-      removed from the list.
+    - z is the evidence of a slice: the standard normal deviate of its p-value. L is the sum of its
+      losses, in standard errors of a regression on nothing but the mean, and l of a regression on
+      the slices that are listed: of its residuals e, and the residuals x of the column of the
+      slice, Σ e·x / √(Σ e²x²), with mean(e²)·Σ x² in place of Σ e²x² if it is larger.
+    - Beside the listed slices, z·l/L is left, or z - (L - l) if L is 2 or less; and not more than
+      the evidence of the slice beside the other rows of a listed slice that contains it.
+    - A step takes the slice with the most evidence left. If less than 3 of it are left beside a
+      slice with fewer keys that contains it, this one is taken instead: the one with the most
+      evidence left. Then the listed slice with the least evidence beside the others leaves for
+      good, while its p-value is above the bound for a list of this length (see `correction`).
+    - The list ends if the p-value of the next slice is above the bound for a list with it. Its
+      first slice is taken whenever the p-values of all slices allow a list.
 
     The keys and labels are read once, into memory, when the answer is collected. What is counted
     next depends on what was found, so the search is no query: it counts what is in memory.
@@ -74,8 +80,8 @@ def worst(
             tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
             would be as good. So it is with `nulls="reweight"`, where w is how many rows a labelled
             row stands for.
-        max_share: The largest share of the rows, or of the sum of weights, of a listed slice. If a
-            larger slice is behind, its verdict is "most rows".
+        max_share: The largest share of the rows, or of the sum of weights, of a slice that is
+            tested: beside a larger one, too few rows are left.
         bins: The number of bins. A numeric key with more than three times as many values is cut at
             round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
             all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
@@ -88,14 +94,14 @@ def worst(
         ci: The confidence level of the intervals. It also limits false slices: on average they are
             at most 1 - ci of the list (see `correction`). The p-values stay the same.
         correction: How false slices are limited: slices that are listed, but are not worse than
-            the rest. "bh" (Focused Benjamini-Hochberg) keeps their expected share of the list
-            below 1 - ci if tests are independent or positively dependent. "by" (Benjamini and
-            Yekutieli) does so for any overlap of slices. "holm" and "bonferroni" limit the
-            probability of a single false slice.
+            the rest. "bh" (Benjamini and Hochberg) keeps their expected share of the list near
+            1 - ci or below: the bound of a list of k slices is (1 - ci)·k/m, of m tests. "by"
+            (Benjamini and Yekutieli) allows for any overlap of slices. "holm" and "bonferroni"
+            limit the probability of a single false slice.
         verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
             nearest to the list first. Columns that are known only for the listed slices, or for the
-            nearest slice if none is listed, are null elsewhere: limits, confusions, parts, expected
-            scores that are not compared, and with clusters some p-values.
+            nearest slice if none is listed, are null elsewhere: limits, confusions, expected scores
+            that are not compared, and with clusters some p-values.
         long: Leave out the columns of the keys: `slice` says their values.
 
     Returns:
@@ -126,10 +132,11 @@ def worst(
           are predicted as one class, so that the metric is 0/0, and its upper limit is below the
           rest: twice the probability that no row is predicted as another of its gold labels, at the
           rates of all rows;
-        - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It is
-          corrected for `n_tested` tests, also of slices that are better than the rest. It uses the
-          larger of `p_value` and the p-value of the remaining rows of the slice. With `verdicts`,
-          for a slice that is not behind: its value if it were listed next;
+        - `beside` (Float64): how much of `diff` is left beside all other listed slices, and
+          `p_beside` its p-value: `diff` and `p_value`, if the others share no rows with it;
+        - `p_adjusted` (Float64): `p_beside` corrected for `n_tested` tests, also of slices that
+          are better than the rest. With `verdicts`, for a slice that is not behind: its value if
+          it were listed next;
         - `loss` (Float64): how much better the log would score without the slice, with both scores
           as in `by`. It is below 0 if the log would score worse: MCC over a log is not a mean over
           its slices;
@@ -140,13 +147,10 @@ def worst(
         - `confused_gold`, `confused_pred` (dtype of the labels): the confusion with the largest
           excess of rows over the rate of the rest; `confused` and `confused_rest` (Float64): its
           share of the rows of that gold label, in the slice and in the rest;
-        - `parts` (List of Struct): for a slice of several keys, a row per key: `key`; the `slice`
-          of this key alone, its `n` and `mcc`; and what the key `adds`: its Shapley value, from
-          the score of all rows to the score of the slice. null for a slice of one key;
-        - `verdict` (Enum): "listed"; "most rows" (it passes the tests of the list, but has
-          more than `max_share` of the rows); "beyond the list" (behind, and the list is full);
-          "not behind"; "explained by those listed" (behind, but not without the listed slices, or
-          not worse than the rest of a coarser slice); "no interval";
+        - `verdict` (Enum): "listed"; "beyond the list" (behind, and the list is full); "not
+          behind"; "explained by those listed" (behind, but not beside the listed slices); "no
+          interval"; "too few rows" (outside the slice: it has more than `max_share` of them);
+        - `explained_by` (String): the surest listed slice that shares rows with an explained one;
         - `n_tested`, `n_untested` (Int64; the same in all rows of a model): the slices tested, and
           the slices counted that have too few rows or no interval. A slice with the same scored
           rows as a coarser slice counts as the coarser one, once;
@@ -176,13 +180,11 @@ def worst(
     The errors of `by` are raised too.
 
     References:
-        The list: E. Katsevich, C. Sabatti and M. Bogomolov, Journal of the American Statistical
-        Association 118 (2023) 165-176; Y. Benjamini and Y. Hochberg, Journal of the Royal
-        Statistical Society B 57 (1995) 289-300; Y. Benjamini and D. Yekutieli, Annals of
-        Statistics 29 (2001) 1165-1188. The p-value: S. S. Wilks, Annals of Mathematical
-        Statistics 9 (1938) 60-62. The interval: G. Y. Zou, Psychological Methods 12 (2007)
-        399-413. The parts: E. Pastor, L. de Alfaro and E. Baralis, Looking for Trouble: Analyzing
-        Classifier Behavior via Pattern Divergence, SIGMOD 2021.
+        The correction: Y. Benjamini and Y. Hochberg, Journal of the Royal Statistical Society B 57
+        (1995) 289-300; Y. Benjamini and D. Yekutieli, Annals of Statistics 29 (2001) 1165-1188.
+        The standard errors of the regression: H. White, Econometrica 48 (1980) 817-838. The
+        p-value: S. S. Wilks, Annals of Mathematical Statistics 9 (1938) 60-62. The interval: G. Y.
+        Zou, Psychological Methods 12 (2007) 399-413.
 
     Warns:
         PredictionLogWarning: When the answer is collected: a key is probably the id of a row, a
@@ -204,18 +206,8 @@ def worst(
         │ ---      ┆ ---      ┆ ---          ┆ ---        ┆ ---      │
         │ f64      ┆ f64      ┆ f64          ┆ f64        ┆ i64      │
         ╞══════════╪══════════╪══════════════╪════════════╪══════════╡
-        │ 0.747107 ┆ 0.856127 ┆ 0.831057     ┆ 0.008415   ┆ 486      │
+        │ 0.747107 ┆ 0.856127 ┆ 0.831057     ┆ 0.00838    ┆ 484      │
         └──────────┴──────────┴──────────────┴────────────┴──────────┘
-        >>> found.select("parts").explode("parts").unnest("parts").select("slice", "mcc", "adds")
-        shape: (2, 3)
-        ┌───────────────────────┬──────────┬───────────┐
-        │ slice                 ┆ mcc      ┆ adds      │
-        │ ---                   ┆ ---      ┆ ---       │
-        │ str                   ┆ f64      ┆ f64       │
-        ╞═══════════════════════╪══════════╪═══════════╡
-        │ ink ≤ 4.73            ┆ 0.807449 ┆ -0.045022 │
-        │ day before 2026-03-16 ┆ 0.808122 ┆ -0.044349 │
-        └───────────────────────┴──────────┴───────────┘
 
     Command line:
         polars-mcc worst logs/ --by country --by device --by browser --top 10

@@ -67,6 +67,9 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     none = np.zeros((2, 0), np.int64)
     unscored = np.concatenate([none, *(of_keys.unscored for of_keys in sets)], 1)
     stand_for = n + unscored[1] if search.counter.is_reweighted else n
+    comparisons = Comparisons(*map(np.concatenate, zip(*parts, strict=True)))
+    is_large = stand_for > search.settings.max_share * whole.n
+    comparisons.evidence[is_large] = math.nan
     return ComparedSlices(
         [*search.log.keys.values()],
         sets,
@@ -75,9 +78,9 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
         n,
         stand_for,
         unscored,
-        Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
+        comparisons,
         np.concatenate([np.zeros(0, bool), *is_distinct]),
-        stand_for > search.settings.max_share * whole.n,
+        is_large,
         whole.score,
         whole.shown,
         n_small,

@@ -18,7 +18,6 @@ CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
 label: in the slice, and in the rest."""
 _MORE = {
     "beyond the list": "not listed",
-    "most rows": "with most of the rows",
     "explained by those listed": "only because they share rows with these",
 }
 _REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
@@ -38,12 +37,9 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
     worse += [
         f"{n_of[verdict]:,} more {words}" for verdict, words in _MORE.items() if verdict in n_of
     ]
-    named = {"With most rows": answer.filter(verdict="most rows").head(1)}
-    named["Nearest"] = _nearest(answer, has_models=has_models)
+    nearest = _nearest(answer, has_models=has_models).iter_rows(named=True)
     shown = [
-        _unlisted_in_words(name, row, metric, to, has_models=has_models)
-        for name, slices in named.items()
-        for row in slices.iter_rows(named=True)
+        _unlisted_in_words("Nearest", row, metric, to, has_models=has_models) for row in nearest
     ]
     tested = f"{models['n_tested'].sum():,} slices{of_models} tested{small}"
     return " ".join([f"{tested}: {'; '.join(worse)}.", *shown])
@@ -51,7 +47,7 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
 
 def _nearest(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
     """The slice that is nearest to the list, of each model in which no slice fails."""
-    fails = pl.col("verdict").is_in(["listed", "most rows"]).any()
+    fails = (pl.col("verdict") == "listed").any()
     fails = fails.over("model") if has_models else fails
     slices = answer.filter(~fails, verdict="not behind")
     return slices.unique("model", keep="first", maintain_order=True) if has_models else slices[:1]

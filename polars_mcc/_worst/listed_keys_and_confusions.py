@@ -1,20 +1,11 @@
 """Listed slices → their scores and intervals, their costliest confusion, and what each key adds.
 
 Scores and intervals compare two logs: the rows of the slice, and all other rows.
-
-What a key adds is its Shapley value: the mean, over all orders of the keys, of how far the score
-moves when this key is added to the keys before it. It starts at the score of all rows, and what the
-keys add sums up to the score of the slice. This is the divergence of an item in E. Pastor, L. de
-Alfaro and E. Baralis, Looking for Trouble: Analyzing Classifier Behavior via Pattern Divergence,
-SIGMOD 2021.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,26 +25,27 @@ from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.failures_in_words import CONFUSION, collapse_in_words, confusion_in_words
-from polars_mcc._worst.overlapping_slices import Overlaps
-from polars_mcc._worst.slice_scores import Clauses, ComparedSlices, ModelSearch, coarser
+from polars_mcc._worst.overlapping_slices import LogRows, Overlaps
+from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch
 
 _SIDE = "side of a slice"
 
 
 def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> list[pl.Series]:
-    """The scores, the score given the labels, the confusion and the parts of each slice.
+    """The scores, the score given the labels, and the confusion of each slice.
 
     `score_b` is of the slice, `score_a` of the rest of the log. `confusion` says the confusion in
     words, or that the slice has one predicted label.
     """
     if not len(slices):
         return []
-    settings, overlaps = search.settings, Overlaps.of(search, compared, slices)
-    sides = np.stack([overlaps.is_in, ~overlaps.is_in], axis=1)
-    masks = sides.reshape(-1, overlaps.is_in.shape[1])
+    settings, log = search.settings, LogRows.of(search, compared)
+    members = [log.members(at) for at in slices.tolist()]
+    sides = [log.sums(side) for here in members for side in (here, ~here)]
+    overlaps, whole = Overlaps.of(log, sides), log.whole
+    masks = overlaps.is_in
     sums = overlaps.sums(masks)
     pairs, inside = overlaps.pairs(*sums), overlaps.pairs(*(side[::2] for side in sums))
-    whole = overlaps.pairs(*overlaps.sums(np.ones_like(masks[:1])))
     scores = _exact_scores(search, pairs)
     own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
     given = search.scorer.given_labels(inside, Pools(np.zeros(len(slices), np.int64), whole))
@@ -70,7 +62,6 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
         *(own, rest, low, high, expected),
         (own - (rest if settings.to == "rest" else expected)).alias("diff"),
         *_confusions(search, overlaps, sums[0], pairs).get_columns(),
-        _parts(search, compared, slices),
     ]
 
 
@@ -170,57 +161,3 @@ def _confusions(
             row = *row[:4], collapse_in_words(pred, gold, n)
         rows.append(row)
     return pl.DataFrame(rows, schema, orient="row")
-
-
-def dtype_of_parts(metric: str, count: pl.DataType) -> pl.List:
-    """A row per key of a slice: the slice of this key alone, and what the key adds."""
-    numbers = {"n": count, metric: pl.Float64(), "adds": pl.Float64()}
-    return pl.List(pl.Struct({"key": pl.String(), "slice": pl.String(), **numbers}))
-
-
-def _parts(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> pl.Series:
-    """The parts of each slice of two or more keys; null for a slice of one key."""
-    of_slices = compared.clauses(slices)
-    # A coarser slice may be unknown: with sample weights it may count as fewer rows than its parts,
-    # too few to be tested.
-    score_of: dict[Clauses, float] = {(): compared.overall}
-    n_of: dict[Clauses, float] = {}
-    for coarse in {coarse for slice_ in of_slices for coarse in coarser(slice_)}:
-        number = compared.number_of(coarse)
-        if number is not None:
-            n_of[coarse] = compared.n[number].item()
-            score_of[coarse] = float(compared.comparisons.score[number])
-    score_of = {slice_: score for slice_, score in score_of.items() if not math.isnan(score)}
-    metric, turn = search.settings.metric.name, search.scale.turn
-    rows: list[list[dict[str, Any]] | None] = []
-    for slice_ in of_slices:
-        parts = []
-        for key, place in slice_:
-            alone = ((key, place),)
-            score, adds = score_of.get(alone), _added(score_of, slice_, key)
-            parts.append(
-                {
-                    "key": compared.keys[key].name,
-                    "slice": compared.keys[key].values["said"][place],
-                    "n": n_of.get(alone),
-                    metric: None if score is None else turn * score,
-                    "adds": None if adds is None else turn * adds,
-                }
-            )
-        rows.append(parts if len(parts) > 1 else None)
-    return pl.Series("parts", rows, dtype_of_parts(metric, search.log.sliced.numbers.count))
-
-
-def _added(score_of: Mapping[Clauses, float], slice_: Clauses, added: int) -> float | None:
-    """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
-    n_keys, total = len(slice_), 0.0
-    for with_key in coarser(slice_):
-        without = tuple(clause for clause in with_key if clause[0] != added)
-        if len(without) == len(with_key):
-            continue
-        before, after = score_of.get(without), score_of.get(with_key)
-        if before is None or after is None:
-            return None
-        orders = math.factorial(len(without)) * math.factorial(n_keys - 1 - len(without))
-        total += orders / math.factorial(n_keys) * (after - before)
-    return total

@@ -1,248 +1,249 @@
-"""Which slices are listed: each by its own reason, and few that are not behind.
+"""Which slices are listed: a stepwise regression of the loss of rows on slices.
 
-Slices are ordered by evidence, the largest first. A slice is listed if it passes three tests:
+The loss of a row is minus its influence on the score of all rows. Slices are columns of 0 and 1. A
+slice has two evidences, in standard errors: z of its own score beside the rest of the log, and L of
+its losses. A regression on the listed slices leaves ℓ of L. So the slice keeps z·ℓ/L. Where losses
+say little, as of slices with another mix of labels, it keeps z - (L - ℓ).
 
-- It is behind the rest of the log.
-- It is still behind if the rows of slices listed before are removed from both sides. If it is a
-  part of a listed slice, it is behind the rest of that slice.
-- It is behind the rest of each slice with fewer keys that contains it and is behind too. So a slice
-  is named by its cause, and not by a key that happens to go with it.
-
-A slice is removed again if it is not behind without its listed parts.
-
-A slice with most of the rows makes a list of its own: it passes the same tests, but its rows are
-not removed from other slices. Else little would remain to compare them with.
-
-Thousands of slices may be behind, and few are listed. The false discovery rate must hold for the
-listed slices. Focused Benjamini-Hochberg (Katsevich, Sabatti and Bogomolov 2023) takes the largest
-cutoff t, a p-value, for which m·t / |the list at t| is at most the rate. m is the number of tests.
+Rows that are in the same listed slices have one pattern, so the regression needs only sums by
+pattern: of all rows, and of the rows of the slice. Candidates are looked at by what was last known
+of them, the surest first.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polars_mcc._comparisons.evidence import evidence_of
 from polars_mcc._intervals.interval_methods import normal
-from polars_mcc._metrics.slice_sums import Floats, Ints
-from polars_mcc._worst.failures_in_words import LONGEST_LIST
-from polars_mcc._worst.overlapping_slices import Overlaps, Question, spans
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
+from polars_mcc._worst.overlapping_slices import LogRows, Overlaps, spans
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch, coarser
 
-_CANDIDATES_PER_SLICE = 10
-"""The candidates that get a rough look, for each slice of a list. A list of 100 is then full unless
-nine of ten candidates are only behind because of others."""
-_TESTED_AT_ONCE = 3 * 63
-"""The candidates that are tested at once, while rows are counted by three words of 63 bits each."""
-_LEAST_LEFT = 1.0
-"""The least rough evidence of what is left of an overlapping slice: far below what a list needs, as
-a rough score may be off by some standard errors."""
+_TELLING = 2.0
+"""Evidence of losses of which a share may be explained."""
+_OWN = 3.0
+"""The evidence that a slice must keep beside one with fewer keys, to be listed instead of it."""
+_FREE = 5.0
+"""The least rows of a slice that a regression leaves free: else it explains the slice."""
 
 
 class SliceList(NamedTuple):
-    """The listed slices, and the slices that were tested but are not listed, by their numbers."""
+    """The listed slices, by their numbers, and what is known of others."""
 
     slices: Ints
-    """The listed slices, in the order of evidence."""
-    p_value: Floats
-    """The larger of two p-values: of all rows of the slice, and of its remaining rows."""
-    exact: dict[int, float]
-    """The exact evidence of all slices whose overlaps were counted."""
+    beside: Floats
+    """The evidence of each beside all other listed slices."""
+    own: dict[int, float]
+    """The exact evidence, beside the rest of the log, of all slices that were counted."""
     beyond: Ints
-    """Slices that did not fit in the list, or were not checked because the list was full."""
+    """Slices that did not fit in the list."""
 
 
 def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> SliceList:
-    """List the slices with the most evidence."""
-    longest = cutoff.longest
-    waiting, beyond = _unexplained(compared, _candidates(compared, cutoff), cutoff)
-    listed = waiting[:0]
-    p_value: Floats = np.zeros(0)
-    exact: dict[int, float] = {}
-    while len(waiting) and len(listed) < longest:
-        room = max(_TESTED_AT_ONCE - len(listed), _TESTED_AT_ONCE // 2)
-        tested = _Candidates.of(search, compared, np.concatenate([listed, waiting[:room]]))
-        exact |= dict(zip(tested.slices.tolist(), tested.evidence, strict=True))
-        (listed, p_value), waiting = tested.listed(cutoff), waiting[room:]
-    beyond = np.concatenate([listed[longest:], waiting, beyond])
-    return SliceList(listed[:longest], p_value[:longest], exact, beyond)
+    """List slices, and take them from the list, until no other is sure beside those listed."""
+    evidence = compared.comparisons.evidence * cutoff.surer
+    near, number = _candidates(compared, evidence, cutoff)
+    if not len(near):
+        return SliceList(near, np.zeros(0), {}, near)
+    steps = _Steps(search, compared, cutoff)
+    steps.own(near[0])
+    p = np.sort(normal(np.append(steps.known_own[int(near[0])], evidence[near[1:]])))
+    steps.can_begin = bool((p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any())
+    steps.left = {at: float(evidence[at]) for at in near[:number].tolist()}
+    return steps.taken()
 
 
-def _candidates(compared: ComparedSlices, cutoff: Cutoff) -> Ints:
-    """The slices that may be listed, in the order of evidence."""
-    needed = evidence_of(LENIENT * cutoff.level) / cutoff.surer
-    [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > needed))
+def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> tuple[Ints, int]:
+    """The slices that are behind, the surest first; and how many of them may be listed.
+
+    Evidence beside listed slices is never above that beside the rest of the log.
+    """
+    [near] = np.nonzero(compared.is_distinct & (evidence > evidence_of(LENIENT * cutoff.level)))
     places = compared.places(near)
     ranked_keys = sorted(zip(compared.keys, places.T, strict=True), key=lambda both: -both[0].size)
     ranks = [key.rank[of_key] for key, of_key in ranked_keys]
-    sets = np.searchsorted(compared.starts, near, "right")
-    n_keys, evidence = (places >= 0).sum(1), compared.comparisons.evidence[near]
+    sets, n_keys = np.searchsorted(compared.starts, near, "right"), (places >= 0).sum(1)
     # Equal evidence: fewer keys, more rows, and then the order of the values.
-    order = np.lexsort([*reversed(ranks), sets, -compared.n[near], n_keys, -evidence])
+    order = np.lexsort([*reversed(ranks), sets, -compared.n[near], n_keys, -evidence[near]])
     ranked: Ints = near[order]
-    p = normal(evidence[order] * cutoff.surer)
-    [below] = np.nonzero(p <= LENIENT * cutoff.largest_p(np.arange(1, len(ranked) + 1)))
-    return ranked[: below[-1] + 1] if len(below) else ranked[:0]
+    sure = normal(evidence[ranked]) <= LENIENT * cutoff.largest_p(cutoff.longest + 1)
+    return ranked, max(int(np.count_nonzero(sure)), 1)
 
 
-def _unexplained(compared: ComparedSlices, ranked: Ints, cutoff: Cutoff) -> tuple[Ints, Ints]:
-    """The slices without those that a surer slice seems to explain, and those not looked at.
+class Patterns(NamedTuple):
+    """The rows of a log by the listed slices that they are in."""
 
-    A part of a surer slice is left out unless it is behind the other rows of that slice by
-    `_LEAST_LEFT` standard errors. A slice that contains a surer slice is left out unless its other
-    rows are behind the rest of the log. If the slice has fewer keys, it is kept, and the surer part
-    is left out unless it is behind the other rows of the slice. The scores of other rows are
-    computed as if scores were means. This is rough; the slices that are kept are counted exactly
-    later.
-    """
-    needed = evidence_of(float(cutoff.largest_p(LONGEST_LIST)))
-    first, last = spans(compared, ranked)
-    of_all = compared.comparisons
-    arrays = compared.stand_for, of_all.score, of_all.reference, of_all.spread
-    n, score, rest, spread = (array[ranked].astype(np.float64) for array in arrays)
-    variance = (spread / 2) ** 2
-    per_row = n * variance
-    is_waiting = np.ones(len(ranked), dtype=bool)
-    kept: list[int] = []
-    for place in range(len(ranked)):
-        if not is_waiting[place]:
-            continue
-        if len(kept) == _CANDIDATES_PER_SLICE * cutoff.longest:
-            break
-        is_waiting[place] = False
-        is_part = ((first >= first[place]) & (last <= last[place])).all(axis=1)
-        is_whole = ((first <= first[place]) & (last >= last[place])).all(axis=1)
-        is_same = (first == first[place]) & (last == last[place])
-        is_coarser = is_waiting & is_whole & (is_same | (first < 0)).all(axis=1)
-        with np.errstate(all="ignore"):
-            n_left = np.abs(n - n[place])
-            left = (n * score - n[place] * score[place]) / (n - n[place])
-            behind_others = (left - score) / np.sqrt(variance + per_row[place] / n_left)
-            behind_all = (rest - left) / np.sqrt(per_row / n_left)
-            behind_whole = (left - score[place]) / np.sqrt(variance[place] + per_row / n_left)
-        if np.any(is_coarser & (behind_whole < needed - _LEAST_LEFT)):
-            continue
-        kept.append(place)
-        is_waiting &= ~(is_part & ~(behind_others >= _LEAST_LEFT))
-        is_waiting &= ~(is_whole & ~is_coarser & ~(behind_all >= _LEAST_LEFT))
-    return ranked[kept], ranked[is_waiting]
+    of_row: Ints
+    is_in: Flags
+    """Whether rows of a pattern are in a slice: (patterns, slices)."""
+    sums: Floats
+    """Sums over the rows of each pattern, with weights w and losses y: w, w·y, w², w²·y and w²·y²:
+    (5, patterns)."""
 
 
-@dataclass(frozen=True)
-class _Candidates:
-    """Slices in the order of exact evidence. A slice is known by its rank in this order.
+class _Steps:
+    """The steps of the regression. Slices are known by their numbers."""
 
-    Rounds of guesses find the list at a cutoff. A round tests every slice after the slices that the
-    guess lists before it. The slices that pass are the next guess. The test of a slice depends only
-    on slices before it. So each round is right for one slice more, until the guess stays the same.
-    """
+    def __init__(self, search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> None:
+        """Begin with no slice."""
+        self.compared, self.cutoff, self.can_begin = compared, cutoff, False
+        self.rows = LogRows.of(search, compared)
+        self.least = evidence_of(cutoff.level)
+        """The least evidence of the own score of a slice that may be listed."""
+        self.known_own: dict[int, float] = {}
+        self.within: dict[tuple[int, int], float] = {}
+        self.left: dict[int, float] = {}
+        """What was last known to be left of each candidate."""
+        self.listed: list[int] = []
+        self.out: set[int] = set()
+        self.every = np.ones(len(self.rows.cell), bool)
+        pattern = np.zeros(len(self.rows.cell), np.uint8)
+        self.patterns = self._patterns(pattern, np.zeros((1, 0), bool))
 
-    slices: Ints
-    """The numbers of the slices."""
-    evidence: Sequence[float]
-    wholes: Sequence[Sequence[int]]
-    """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
-    overlaps: Overlaps
-    contains: Sequence[Sequence[bool]]
-    """Whether a slice contains all rows of another slice."""
-    large: frozenset[int]
-    """The slices with most of the rows."""
-    p_value: dict[Question, float]
-    """The p-value of each question that was answered."""
-
-    @classmethod
-    def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> _Candidates:
-        """Count the slices, and sort them by exact evidence."""
-        overlaps = Overlaps.of(search, compared, slices)
-        alone = overlaps.evidence([Question(number) for number in range(len(slices))])
-        order = sorted(range(len(slices)), key=lambda number: (-alone[number], number))
-        ranked = slices[order]
-        evidence = [alone[number] for number in order]
-        clauses = compared.clauses(ranked)
-        ranks = {slice_: rank for rank, slice_ in enumerate(clauses)}
-        wholes = [
-            [ranks[whole] for whole in coarser(slice_)[:-1] if whole in ranks] for slice_ in clauses
-        ]
-        in_order = replace(overlaps, is_in=overlaps.is_in[order])
-        kinds = np.packbits(in_order.is_in, axis=1)
-        contains = [(~(kinds & ~whole).any(axis=1)).tolist() for whole in kinds]
-        large = frozenset(np.flatnonzero(compared.has_most_rows[ranked]).tolist())
-        p_value = {
-            Question(rank): math.erfc(errors / math.sqrt(2)) for rank, errors in enumerate(evidence)
-        }
-        return cls(ranked, evidence, wholes, in_order, contains, large, p_value)
-
-    def listed(self, cutoff: Cutoff) -> tuple[Ints, Floats]:
-        """The list at the largest cutoff that holds for it: at most as its length allows."""
-        number, guess = len(self.slices), [*range(len(self.slices))]
-        while True:
-            p = self._listed_at(float(cutoff.largest_p(number)), guess)
-            n_listed, guess = max(len(p.keys() - self.large), 1), [*p]
-            if n_listed >= number:
+    def taken(self) -> SliceList:
+        """Take all steps."""
+        fresh: set[int] = set()
+        while len(self.listed) < self.cutoff.longest:
+            best = max(self.left, key=self.left.__getitem__, default=-1)
+            if best < 0 or not self._is_sure(self.left[best]):
                 break
-            number = n_listed
-        return self.slices[guess], np.array([*p.values()], np.float64)
+            if best not in fresh:
+                self.left[best] = self.beside(best, self.patterns)
+                fresh.add(best)
+                continue
+            self._list(self._coarsest(best))
+            fresh = set()
+        is_full = len(self.listed) == self.cutoff.longest
+        more = [at for at, left in self.left.items() if is_full and self._is_sure(left)]
+        listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
+        return SliceList(listed, np.array(self._beside_others()), self.known_own, beyond)
 
-    def _listed_at(self, largest: float, guess: Sequence[int]) -> dict[int, float]:
-        """The slices listed at a p-value, each with the larger p-value of its first two tests.
+    def _is_sure(self, left: float) -> bool:
+        if self.can_begin and not self.listed:
+            return left >= self.least
+        return self.cutoff.passes(left, len(self.listed) + 1)
 
-        A slice that fails the test without its listed parts is removed, the weakest first.
-        """
-        removed: set[int] = set()
+    def own(self, at: int) -> float:
+        """The evidence of the own score of a slice; 0 if it may not be listed."""
+        if at not in self.known_own:
+            self.known_own[at] = self._behind(at, None)
+        return self.known_own[at] if self.known_own[at] >= self.least else 0.0
+
+    def _behind(self, at: int, whole: int | None) -> float:
+        """The evidence of a slice beside all other rows, or beside those of a slice."""
+        here = self.rows.members(at)
+        others = ~here if whole is None else self.rows.members(whole) & ~here
+        [evidence] = Overlaps.of(self.rows, [*map(self.rows.sums, (here, others))]).evidence()
+        return float(evidence)
+
+    def beside(self, at: int, patterns: Patterns, but: int | None = None) -> float:
+        """The evidence of a slice beside those listed, `but` itself if it is listed."""
+        sums = self._sums(at, patterns)
+        kept = np.delete(patterns.is_in, [] if but is None else [but], axis=1)
+        own, first = self.own(at), _unexplained(sums, patterns.sums, kept[:, :0])
+        left = _unexplained(sums, patterns.sums, kept)
+        if first > _TELLING:
+            beside = own * min(max(left / first, 0.0), 1.0)
+        else:
+            beside = max(own - max(first - left, 0.0), 0.0)
+        for whole in self.listed if beside >= self.least else ():
+            if whole != at and self._contains(whole, at):
+                if (at, whole) not in self.within:
+                    self.within[at, whole] = self._behind(at, whole)
+                beside = min(beside, self.within[at, whole])
+        return beside
+
+    def _sums(self, at: int, patterns: Patterns) -> Floats:
+        """The sums of the rows of a slice by pattern."""
+        if at in self.listed:
+            return np.where(patterns.is_in[:, self.listed.index(at)], patterns.sums, 0.0)
+        return self.rows.losses(self.rows.members(at), patterns.of_row, len(patterns.is_in))
+
+    def _contains(self, whole: int, part: int) -> bool:
+        first, last = spans(self.compared, np.array([whole, part]))
+        return bool(((first[0] <= first[1]) & (last[0] >= last[1])).all())
+
+    def _coarsest(self, best: int) -> int:
+        """A slice, or the one with fewer keys that explains it."""
         while True:
-            p = self._passed(largest, guess, removed)
-            without_parts = []
-            for rank in p:
-                parts = (part for part in p if part > rank and self.contains[rank][part])
-                if inside := frozenset(parts):
-                    without_parts.append(self._question(rank, [*p], inside))
-            of_tests = self._p_values(without_parts)
-            if max(of_tests, default=0.0) <= largest:
-                return p
-            removed.add(without_parts[of_tests.index(max(of_tests))].slice)
-            guess = [*p]
+            left = {at: self.beside(at, self.patterns) for at in self._wholes(best)}
+            whole = max(left, key=left.__getitem__, default=-1)
+            if whole < 0 or left[whole] <= 0:
+                return best
+            self.listed.append(whole)
+            beside = self.beside(best, self._with(whole))
+            self.listed.pop()
+            if beside >= _OWN:
+                return best
+            best = whole
 
-    def _passed(
-        self, largest: float, guess: Sequence[int], removed: Collection[int]
-    ) -> dict[int, float]:
-        """The slices that pass all tests after the slices listed before them.
+    def _wholes(self, at: int) -> list[int]:
+        """The slices with fewer keys that contain a slice, and may be listed."""
+        [clauses] = self.compared.clauses(np.array([at]))
+        found = [self.compared.number_of(whole) for whole in coarser(clauses)[:-1]]
+        evidence, gone = self.compared.comparisons.evidence, {*self.listed, *self.out}
+        known = [at for at in found if at is not None and self.compared.is_distinct[at]]
+        return [at for at in known if at not in gone and not np.isnan(evidence[at])]
 
-        A slice must be behind without the slices listed before, in the log and in coarser slices.
-        """
-        alone = ((rank, self.p_value[Question(rank)]) for rank in range(len(self.slices)))
-        behind = {rank: p for rank, p in alone if p <= largest and rank not in removed}
-        listed = [rank for rank in guess if rank in behind]
-        while True:
-            tests: list[Question] = []
-            for rank in behind:
-                test = self._question(rank, listed)
-                wholes = (whole for whole in self.wholes[rank] if whole in behind)
-                tests += [test, *(replace(test, within=test.within | {it}) for it in wholes)]
-            of_slices: dict[int, list[float]] = {}
-            for test, p in zip(tests, self._p_values(tests), strict=True):
-                of_slices.setdefault(test.slice, []).append(p)
-            passed = {rank: p for rank, p in of_slices.items() if max(p) <= largest}
-            if [*passed] == listed:
-                return {rank: max(behind[rank], p[0]) for rank, p in passed.items()}
-            listed = [*passed]
+    def _list(self, slice_: int) -> None:
+        """List a slice; then those that the others explain leave, the weakest first."""
+        self.patterns = self._with(slice_)
+        self.listed.append(slice_)
+        self.left.pop(slice_, None)
+        while len(self.listed) > 1:
+            beside = self._beside_others()
+            weakest = int(np.argmin(beside))
+            if self.cutoff.passes(beside[weakest], len(self.listed)):
+                return
+            self.out.add(self.listed.pop(weakest))
+            is_in = np.delete(self.patterns.is_in, weakest, axis=1)
+            self.patterns = self.patterns._replace(is_in=is_in)
+            # What it explained may come back.
+            self.left = {at: self.own(at) for at in self.left}
 
-    def _question(
-        self, rank: int, listed: Sequence[int], parts: frozenset[int] = frozenset()
-    ) -> Question:
-        """Is a slice behind without the slices listed before it, and without some of its parts?"""
-        before = frozenset(other for other in listed if other < rank)
-        within = frozenset(other for other in before if self.contains[other][rank])
-        return Question(rank, without=(before - within - self.large) | parts, within=within)
+    def _beside_others(self) -> list[float]:
+        """The evidence of each listed slice beside the others."""
+        return [self.beside(at, self.patterns, place) for place, at in enumerate(self.listed)]
 
-    def _p_values(self, tests: Sequence[Question]) -> list[float]:
-        """The p-values of tests; 1 if the slice is not behind. One query for many is faster."""
-        new = [test for test in dict.fromkeys(tests) if test not in self.p_value]
-        for test, errors in zip(new, self.overlaps.evidence(new), strict=True):
-            self.p_value[test] = math.erfc(errors / math.sqrt(2))
-        return [self.p_value[test] for test in tests]
+    def _with(self, slice_: int) -> Patterns:
+        """The patterns with one more slice."""
+        of_row, is_in, _ = self.patterns
+        of_row = of_row.astype(np.int64) * 2 + self.rows.members(slice_)
+        [found] = np.nonzero(np.bincount(of_row, minlength=2 * len(is_in)))
+        place = np.zeros(2 * len(is_in), np.min_scalar_type(len(found)))
+        place[found] = np.arange(len(found))
+        return self._patterns(place[of_row], np.column_stack([is_in[found // 2], found % 2 == 1]))
+
+    def _patterns(self, of_row: Ints, is_in: Flags) -> Patterns:
+        return Patterns(of_row, is_in, self.rows.losses(self.every, of_row, len(is_in)))
+
+
+def _unexplained(slice_: Floats, every: Floats, model: Flags) -> float:
+    """How many standard errors a slice loses more than a regression on others explains.
+
+    It is the score test with the variance of the residuals (White 1980), or if this is larger, with
+    their mean: a slice almost without errors knows little of its variance. `slice_` and `every` are
+    sums by pattern, `model` the columns of the others.
+    """
+    kept = every[0] > 0
+    slice_, every, model = slice_[:, kept], every[:, kept], model[kept]
+    n, loss, *squares = every
+    root = np.sqrt(n)[:, None]
+    axes = np.linalg.qr(root * np.column_stack([np.ones(len(n), bool), model]))[0] / root
+    fit = axes @ (axes.T @ loss)
+    share = axes @ (axes.T @ slice_[0])
+    here, all_ = (
+        squared - 2 * fit * moved + fit**2 * weight
+        for weight, moved, squared in (slice_[2:], squares)
+    )
+    free = float(slice_[0].sum() - (n * share**2).sum())
+    variance = float((here * (1 - share) ** 2 + (all_ - here) * share**2).sum())
+    variance = max(variance, float(all_.sum() / max(n.sum(), 1)) * free)
+    if free <= _FREE or variance <= 0:
+        return 0.0
+    return float((slice_[1] - slice_[0] * fit).sum()) / math.sqrt(variance)

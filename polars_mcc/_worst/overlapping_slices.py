@@ -9,29 +9,134 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from polars_mcc._intervals.count_arrays import Counted, Draws
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
-from polars_mcc._worst.slice_counts import numbered
 from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch
 
 _NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
 
 
-@dataclass(frozen=True)
-class Question:
-    """Is a slice behind? Of some rows, compare the rows in the slice with the rows outside it."""
+class Sums(NamedTuple):
+    """The weights of some rows, and their squares, by cell: arrays (cells,)."""
 
-    slice: int
-    without: frozenset[int] = frozenset()
-    """Slices whose rows are removed from both sides."""
-    within: frozenset[int] = frozenset()
-    """Slices that must contain the rows of both sides."""
+    n: Ints
+    squares: Ints
+
+
+@dataclass(frozen=True)
+class LogRows:
+    """The scored rows of a log by cell: a cell per pair and cluster."""
+
+    search: ModelSearch
+    compared: ComparedSlices
+    cell: Ints
+    """The cell of each row; the number of cells for a row that is not scored: (rows,)."""
+    weights: Sequence[Ints]
+    """Of each row: its weight and its square; nothing if each row counts once."""
+    pair: Ints
+    """The place of the pair of each cell in `gold` and `pred`."""
+    cluster: Ints
+    """The number of the cluster of each cell; without clusters, 0."""
+    n_clusters: int
+    gold: Ints
+    """The code of the gold label of each pair: (pairs,). It may be that of no label: see
+    `SliceCounter.is_reweighted`."""
+    pred: Ints
+
+    @classmethod
+    def of(cls, search: ModelSearch, compared: ComparedSlices) -> LogRows:
+        """Number the cells of the log."""
+        log, counter, k = search.log, search.counter, len(search.log.labels)
+        is_scored = counter.pred < k
+        is_scored &= (counter.gold < k) | counter.is_reweighted
+        weights: list[Ints] = []
+        if log.weights is not None:
+            is_scored &= log.weights.n > 0
+            squares = log.weights.squares
+            weights = [log.weights.n, log.weights.n if squares is None else squares]
+        ids = counter.gold.astype(np.int64) * counter.n_codes + counter.pred
+        n_clusters = 1
+        if log.clusters is not None:
+            known, cluster = np.unique(log.clusters, return_inverse=True)
+            n_clusters = max(len(known), 1)
+            ids = ids * n_clusters + cluster
+        found, places = np.unique(ids[is_scored], return_inverse=True)
+        cell = np.full(len(ids), len(found), np.min_scalar_type(len(found)))
+        cell[is_scored] = places
+        pairs, pair = np.unique(found // n_clusters, return_inverse=True)
+        labels = np.divmod(pairs, counter.n_codes)
+        return cls(search, compared, cell, weights, pair, found % n_clusters, n_clusters, *labels)
+
+    def members(self, slice_: int) -> Flags:
+        """Whether each row is in a slice."""
+        is_in = np.ones(len(self.cell), bool)
+        firsts, lasts = spans(self.compared, np.array([slice_]))
+        for key, first, last in zip(self.compared.keys, firsts[0], lasts[0], strict=True):
+            if first >= 0:
+                codes = self.search.log.rows[key.column]
+                is_in &= codes == first if first == last else (codes >= first) & (codes <= last)
+        return is_in
+
+    def sums(self, rows: Flags) -> Sums:
+        """Add up rows by cell."""
+        number, cells = len(self.pair), self.cell[rows]
+        if not self.weights:
+            n = np.bincount(cells, minlength=number + 1)[:number]
+            return Sums(n, n)
+        n, squares = (added_up(of[rows], cells, number + 1)[:number] for of in self.weights)
+        return Sums(n, squares)
+
+    @cached_property
+    def every(self) -> Overlaps:
+        """All rows."""
+        return Overlaps.of(self, [self.sums(np.ones(len(self.cell), bool))])
+
+    @cached_property
+    def whole(self) -> Counted:
+        """The scored pairs of all rows."""
+        return self.every.pairs(*self.every.sums(self.every.is_in))
+
+    @cached_property
+    def loss(self) -> tuple[Floats, Floats]:
+        """The loss of a row of each pair, and how many rows it stands for: (pairs,).
+
+        The loss is minus its influence on the score of all rows; with to="expected", less the mean
+        of its gold label. Rows whose labels have no influence, whatever is predicted, stand for
+        none: a rate is not of them.
+        """
+        search, every = self.search, self.every
+        with np.errstate(all="ignore"):
+            of_metrics, *_ = search.scorer.influences(self.whole, is_smoothed=False)
+            phi = every.of_pairs(self.whole, of_metrics[search.settings.metric.name].phi)[0]
+            loss = -search.scale.turn * np.nan_to_num(phi)
+            each = np.nan_to_num(every.of_pairs(self.whole, self.whole.n)[0])
+            if search.settings.to == "expected":
+                _, of_gold = np.unique(self.gold, return_inverse=True)
+                loss -= (np.bincount(of_gold, each * loss) / np.bincount(of_gold, each))[of_gold]
+            rows = every.sums(every.is_in)[0][0]
+            return loss, np.where(loss != 0, np.nan_to_num(each / rows), 0.0)
+
+    def losses(self, rows: Flags, group: Ints, number: int) -> Floats:
+        """Sums of some rows by group: w, w·y, w², w²·y and w²·y², with weights w and losses y."""
+        loss, stand_for = self.loss
+        size = len(loss) + 1
+        pairs = np.append(self.pair, len(loss))[self.cell[rows]]
+        ids = group[rows].astype(np.int64) * size + pairs
+        tables = [np.bincount(ids, minlength=number * size)]
+        if self.weights:
+            tables = [added_up(of[rows], ids, number * size) for of in self.weights]
+        n, squares = (
+            of.reshape(number, size)[:, :-1].astype(np.float64) for of in (tables[0], tables[-1])
+        )
+        n, squares = n * stand_for, squares * stand_for**2
+        return np.stack([n.sum(1), n @ loss, squares.sum(1), squares @ loss, squares @ loss**2])
 
 
 @dataclass(frozen=True)
@@ -56,56 +161,31 @@ class Overlaps:
     pred: Ints
 
     @classmethod
-    def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> Overlaps:
-        """Count the rows of the log by kind, for these slices."""
-        log = search.log
-        firsts, lasts = spans(compared, slices)
-        codes, members = {}, []
-        for place, key in enumerate(log.keys.values()):
-            first, last = firsts[:, place, None], lasts[:, place, None]
-            if (first >= 0).any():  # Else no slice has the key.
-                code = np.arange(key.size + 1)
-                is_in = (first <= code) & (code <= last)
-                # Codes that are in the same slices become one code.
-                _, example, alike = np.unique(
-                    np.packbits(is_in, axis=0), axis=1, return_index=True, return_inverse=True
-                )
-                alike = alike.reshape(-1).astype(np.min_scalar_type(len(example)))
-                codes[key.column] = alike[log.rows[key.column]]
-                members.append(is_in[:, example])
-        clusters = {} if log.clusters is None else {"cluster": log.clusters}
-        sides = ["pred"] if search.counter.is_reweighted else ["gold", "pred"]
-        are_pairs = (pl.col(side) < len(log.labels) for side in sides)
-        grouped = search.counter.grouped(codes, clusters, *are_pairs).filter(pl.col("n") > 0)
-        cells = grouped.sort(*codes, "gold", "pred", *clusters).collect()
-        kind, places = numbered(cells, [*codes])
-        is_in = np.ones((len(slices), places.shape[1]), bool)
-        for of_key, place in zip(members, places, strict=False):
-            is_in &= of_key[:, place]
-        gold, pred, n, squares = (
-            cells[name].to_numpy() for name in ("gold", "pred", "n", "squares")
+    def of(cls, rows: LogRows, sides: Sequence[Sums]) -> Overlaps:
+        """Take each side, some rows of the log, as a kind of its own."""
+        places = [np.flatnonzero(side.n > 0) for side in sides]
+        cells = np.concatenate(places)
+        kind = np.repeat(np.arange(len(sides)), [*map(len, places)])
+        n, squares = (
+            np.concatenate([of[at] for of, at in zip(sums, places, strict=True)])
+            for sums in zip(*sides, strict=True)
         )
-        k = len(log.labels)
-        pairs, pair = np.unique(gold.astype(np.int64) * k + pred, return_inverse=True)
-        ids, cluster = np.unique(cells["cluster"] if clusters else kind * 0, return_inverse=True)
-        return cls(search, is_in, kind, pair, n, squares, cluster, len(ids), pairs // k, pairs % k)
+        of_cells = rows.pair[cells], n, squares, rows.cluster[cells]
+        is_in = np.eye(len(sides), dtype=bool)
+        return cls(rows.search, is_in, kind, *of_cells, rows.n_clusters, rows.gold, rows.pred)
 
-    def evidence(self, questions: Sequence[Question]) -> list[float]:
-        """How many standard errors each slice is behind; 0 if not behind, or without rows."""
-        if not questions:
-            return []
-        of_questions = []  # The kinds of rows of each comparison in the slice, and beside it.
-        for asked in questions:
-            rows = self.is_in[[*asked.within]].all(axis=0)
-            rows &= ~self.is_in[[*asked.without]].any(axis=0)
-            of_questions += [self.is_in[asked.slice] & rows, ~self.is_in[asked.slice] & rows]
-        search, scale, masks = self.search, self.search.scale, np.array(of_questions)
-        sums, number = self.sums(masks), np.arange(len(questions))
+    def evidence(self) -> Floats:
+        """How many standard errors each slice is behind; 0 if not behind, or without rows.
+
+        The sides are slices, each before the rows that it is compared with.
+        """
+        search, scale, masks = self.search, self.search.scale, self.is_in
+        sums, number = self.sums(masks), np.arange(len(masks) // 2)
         pairs, inside = self.pairs(*sums), self.pairs(*(side[::2] for side in sums))
         pool = self.pairs(*(side[::2] + side[1::2] for side in sums))
         if search.settings.to == "expected":
             evidence = search.below_expected(inside, number, pool)[2]
-            return [*np.nan_to_num(evidence).tolist()]
+            return np.nan_to_num(evidence)
         limits = search.limits(pairs, Pools(np.repeat(number, 2), pool))
         v, up, down = limits.proportion, limits.rows_up, limits.rows_down
         apart = scale.evidence(v[::2], up[::2], v[1::2], down[1::2])
@@ -123,7 +203,7 @@ class Overlaps:
                 collapsed = search.collapse(inside, number, pool, draws)
         is_below = limits.score[::2] + limits.spread[::2] < limits.score[1::2]
         evidence = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
-        return [*np.nan_to_num(evidence).tolist()]
+        return np.nan_to_num(evidence)
 
     def _cells(self, masks: Flags) -> Iterator[Ints]:
         """The places of the cells of each mask."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polars_mcc._base.allowed_values import Correction
+from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Floats, Ints
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 
@@ -26,6 +27,10 @@ class Cutoff:
     """The most slices of the list."""
     surer: float = 1.0
     """How many times evidence by cluster may be the evidence by row."""
+
+    def passes(self, evidence: float, n_listed: int) -> bool:
+        """Whether so much evidence is enough for a list with this number of slices."""
+        return bool(normal(np.array([evidence]))[0] <= self.largest_p(n_listed))
 
     def largest_p(self, n_listed: int | Ints) -> float | Floats:
         """The largest p-value of a list with this number of slices."""

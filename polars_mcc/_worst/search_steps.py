@@ -13,12 +13,13 @@ from polars_mcc._comparisons.corrected_p_values import adjusted
 from polars_mcc._counts.sliced_log import N_WAITING, SAID, SET, SlicedLog
 from polars_mcc._intervals.count_arrays import of_arrays
 from polars_mcc._intervals.interval_methods import normal
-from polars_mcc._metrics.slice_sums import Floats, Ints
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.column_codes import CodedLog, is_ordered
 from polars_mcc._worst.compared_slices import compared_slices
 from polars_mcc._worst.failures_in_words import CONFUSION
-from polars_mcc._worst.listed_keys_and_confusions import described, dtype_of_parts
+from polars_mcc._worst.listed_keys_and_confusions import described
 from polars_mcc._worst.listed_slices import SliceList, list_slices
+from polars_mcc._worst.overlapping_slices import spans
 from polars_mcc._worst.p_value_cutoff import Cutoff
 from polars_mcc._worst.slice_scores import (
     ComparedSlices,
@@ -29,11 +30,11 @@ from polars_mcc._worst.slice_scores import (
 
 VERDICTS = pl.Enum(
     [
-        *("listed", "most rows", "beyond the list", "not behind"),
-        *("explained by those listed", "no interval"),
+        *("listed", "beyond the list", "not behind"),
+        *("explained by those listed", "no interval", "too few rows"),
     ]
 )
-LISTED, MOST_ROWS, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = range(len(VERDICTS.categories))
+LISTED, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL, TOO_FEW = range(len(VERDICTS.categories))
 
 _Schema: TypeAlias = dict[str, pl.DataType]
 
@@ -42,8 +43,8 @@ def columns_of_answer(metric: str) -> list[str]:
     """The columns of the answer between the model and the rows that are not scored."""
     return [
         *("n", metric, f"{metric}_rest", f"{metric}_expected", "diff", "diff_low", "diff_high"),
-        *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION, "parts"),
-        *("verdict", "n_tested", "n_untested"),
+        *("p_value", "beside", "p_beside", "p_adjusted", "loss", "confusion", *CONFUSION),
+        *("verdict", "explained_by", "n_tested", "n_untested"),
     ]
 
 
@@ -60,7 +61,7 @@ def schema_of(settings: SearchSettings, log: SlicedLog) -> _Schema:
         slices["model"] = pl.String()
     metric, count = settings.metric.name, log.numbers.count
     known = dict.fromkeys(CONFUSION[:2], log.label_dtype)
-    known |= {"confusion": pl.String(), "parts": dtype_of_parts(metric, count)}
+    known |= dict.fromkeys(("confusion", "explained_by"), pl.String())
     known |= {"verdict": VERDICTS, "n": count, **dict.fromkeys(log.unscored, count)}
     known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
     columns = [*columns_of_answer(metric), *log.unscored]
@@ -110,8 +111,6 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
             nearest = rows[:1]
             known = described(search, compared, nearest["number"].to_numpy())
             rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
-    elif rows.height:
-        rows = rows.filter(verdict=LISTED)
     if rows.is_empty():
         return rows
     return rows.with_columns(
@@ -145,22 +144,24 @@ def _listed(
 ) -> pl.DataFrame:
     """The listed slices, with their exact scores."""
     settings, turn = search.settings, search.scale.turn
-    slices, p_value = listed.slices, listed.p_value
+    slices = listed.slices
     if not len(slices):
         return pl.DataFrame()
-    is_most = compared.has_most_rows[slices]
-    p_adjusted = np.empty(len(slices))
-    for which in (is_most, ~is_most):
-        p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
-    own = normal(np.array([listed.exact[number] for number in slices.tolist()]))
+    own, p_beside = np.array([listed.own[at] for at in slices.tolist()]), normal(listed.beside)
     rows = _values_and_sizes(compared, slices).with_columns(
         *described(search, compared, slices),
-        *of_arrays(p_value=own, p_adjusted=p_adjusted),
-        verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
+        *of_arrays(
+            p_value=normal(own),
+            p_beside=p_beside,
+            p_adjusted=adjusted(p_beside, settings.correction, cutoff.tests),
+            left=listed.beside / own,
+        ),
+        verdict=pl.lit(LISTED),
+        explained_by=pl.lit(None, pl.String),
     )
     gap = turn * pl.col("diff_low" if turn < 0 else "diff_high")
     order = -_loss(search, compared) if settings.rank == "loss" else gap
-    return rows.with_columns(order=order)
+    return rows.with_columns(order=order, beside=pl.col("diff") * pl.col("left"))
 
 
 def _unlisted(
@@ -172,7 +173,7 @@ def _unlisted(
     [slices] = np.nonzero(is_unlisted)
     comparisons = compared.comparisons
     evidence = comparisons.evidence[slices]
-    exact = np.array([listed.exact.get(number, math.nan) for number in slices.tolist()])
+    exact = np.array([listed.own.get(number, math.nan) for number in slices.tolist()])
     p = shown = normal(np.where(np.isnan(exact), evidence, exact))
     if search.log.clusters is not None:  # Hide p-values that take rows as independent.
         shown = np.where((evidence == 0) | ~np.isnan(exact), p, math.nan)
@@ -182,6 +183,7 @@ def _unlisted(
         verdict[p <= p_of_next] = EXPLAINED
     verdict[np.isin(slices, listed.beyond)] = BEYOND
     verdict[np.isnan(evidence)] = NO_INTERVAL
+    verdict[compared.is_large[slices]] = TOO_FEW
     p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
     score, rest = as_shown(comparisons.shown[slices]), as_shown(comparisons.shown_rest[slices])
     expected: Floats = np.full(len(slices), math.nan)
@@ -194,8 +196,30 @@ def _unlisted(
         order=p,
     )
     diff = score - (rest if search.settings.to == "rest" else of_labels)
-    rows = _values_and_sizes(compared, slices).with_columns(of_labels, *arrays)
+    by = _explained_by(compared, listed, slices, verdict == EXPLAINED)
+    rows = _values_and_sizes(compared, slices).with_columns(of_labels, *arrays, explained_by=by)
+    none = pl.lit(None, pl.Float64)
+    rows = rows.with_columns(beside=none, p_beside=none)
     return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
+
+
+def _explained_by(
+    compared: ComparedSlices, listed: SliceList, slices: Ints, explained: Flags
+) -> pl.Series:
+    """The surest listed slice that shares rows with each explained slice, in words."""
+    (firsts, lasts), (first, last) = (spans(compared, of) for of in (slices, listed.slices))
+    surest = np.full(len(slices), -1)
+    for place in np.argsort(listed.beside).tolist():
+        shares = (np.maximum(firsts, first[place]) <= np.minimum(lasts, last[place])).all(axis=1)
+        surest[shares & explained] = place
+    of_listed = compared.clauses(listed.slices)
+    said = [
+        " and ".join(compared.keys[key].values["said"][place] for key, place in slice_)
+        for slice_ in of_listed
+    ]
+    return pl.Series(
+        [said[place] if place >= 0 else None for place in surest.tolist()], dtype=pl.String
+    )
 
 
 def _in_order(log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:

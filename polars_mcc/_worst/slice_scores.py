@@ -216,8 +216,8 @@ class ComparedSlices:
     comparisons: Comparisons
     is_distinct: Flags
     """Whether it has fewer rows than each slice with one key fewer."""
-    has_most_rows: Flags
-    """Whether it has more than `max_share` of the scored rows."""
+    is_large: Flags
+    """Whether it has more than `max_share` of the scored rows: too few are left to compare it."""
     overall: float
     """The score of the log. 0/0 is unknown, unless it counts as 0."""
     shown_overall: float

@@ -1252,9 +1252,9 @@ def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
 
     details = {"diff_se", "p_value"}
     if name == "worst":
-        details = {"keys", "diff", "diff_low", "diff_high", "p_value", "parts", "verdict"}
+        details = {"keys", "diff_low", "diff_high", "p_value", "p_beside", "verdict"}
         details |= {"confused_gold", "confused_pred", "confused", "confused_rest"}
-        details |= {"n_tested", "n_untested"}
+        details |= {"explained_by", "n_tested", "n_untested"}
     brief, said = shown()
     assert brief == [column for column in columns if column not in details]
     assert f"polars-mcc: {len(details)} columns are left out; --format wide shows all\n" in said

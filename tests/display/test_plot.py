@@ -83,31 +83,6 @@ def test_a_small_slice_is_a_small_point():
     assert 0 < low < high
 
 
-def test_a_waterfall_goes_from_all_rows_to_the_slice():
-    rows = pl.int_range(2000)
-    is_bad = (rows % 4 == 0) & (rows // 4 % 3 == 0)
-    gold = rows // 12 % 2
-    pred = pl.when(is_bad & (rows.hash(1) % 3 > 0) | (rows.hash(2) % 20 == 0)).then(1 - gold)
-    log = pl.select(a=rows % 4, b=rows // 4 % 3, gold=gold, pred=pred.otherwise(gold))
-    found = log.mcc.worst("a", "b", bins=None)
-    assert found["slice"].to_list() == ["a = 0 and b = 0"]
-    drawn = layers_of(plot.waterfall(found))
-    bars = drawn[0]["rows"]
-    assert [bar["slice"] for bar in bars] == ["all rows", "a = 0", "b = 0", "a = 0 and b = 0"]
-    overall = log.mcc.score()["mcc"].item()
-    assert bars[0]["end"] == pytest.approx(overall, abs=1e-12)
-    for before, after in itertools.pairwise(bars[:-1]):
-        assert after["start"] == before["end"]
-    assert bars[2]["end"] == pytest.approx(bars[3]["end"]) == found["mcc"][0]
-    alone = log.filter(a=0).mcc.score()["mcc"].item()
-    assert [bar["alone"] for bar in bars][:2] == [None, pytest.approx(alone)]
-    assert bars[1]["text"] == f"{bars[1]['end'] - bars[1]['start']:+.3f}"
-    with pytest.raises(ValueError, match="row=1 is not a row of the result, which has 1"):
-        plot.waterfall(found, row=1)
-    with pytest.raises(ValueError, match="of the slice a = 0: it has no parts, as it has one key"):
-        plot.waterfall(log.mcc.worst("a", bins=None))
-
-
 @pytest.mark.parametrize("name", first(2, ["gold", "label", "threshold"]))
 def test_a_key_of_any_name_is_a_key(name):
     """Even if other results have a column of this name."""

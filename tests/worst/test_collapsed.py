@@ -150,4 +150,4 @@ def test_what_cannot_be_computed_warns_nobody():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = log.mcc(cluster="user").worst("one", verdicts=True)
-    assert found.select("verdict", "diff").rows() == [("no interval", None)]
+    assert found.select("verdict", "diff").rows() == [("too few rows", None)]
