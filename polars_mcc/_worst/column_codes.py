@@ -257,9 +257,7 @@ def _labels(
         is_label &= labels.is_not_null()
     order = labels.arg_sort(nulls_last=True).to_numpy()
     order = order[is_label.to_numpy()[order]]
-    numbered = {
-        side: _places_in_order(codes, len(values), order) for side, codes in columns.items()
-    }
+    numbered = {side: places_in_order(codes, len(values), order) for side, codes in columns.items()}
     return labels.gather(order), numbered
 
 
@@ -336,7 +334,7 @@ def totals(codes: Sequence[Codes], sizes: Sequence[int], weight: Ints | None = N
     return table.reshape(sizes)
 
 
-def _places_in_order(codes: Codes, number: int, order: Ints) -> Codes:
+def places_in_order(codes: Codes, number: int, order: Ints) -> Codes:
     """Other codes of so many values: their places in an order; its length for other values."""
     of_code = np.full(max(number, 1), len(order), np.min_scalar_type(len(order)))
     of_code[order] = np.arange(len(order))
@@ -354,7 +352,7 @@ def _of_values(
     [kept] = np.nonzero(sizes >= least)
     n_small = int(np.count_nonzero(sizes)) - len(kept)
     if len(kept) < len(values):
-        codes = _places_in_order(codes, len(values), kept)
+        codes = places_in_order(codes, len(values), kept)
         values, sizes = values.gather(kept), sizes[kept]
     text = as_text(pl.col("value"), values.dtype).alias("text")
     places = np.arange(len(values))
@@ -363,7 +361,7 @@ def _of_values(
     order = rows.select(pl.arg_sort_by("text", "n", nulls_last=True)).to_series().to_numpy()
     shown = pl.col("text").alias("value") if as_words else pl.col("value")
     rows = rows.select(shown, "said", "first", "last")
-    rank = np.append(_places_in_order(places, len(values), order), len(values))
+    rank = np.append(places_in_order(places, len(values), order), len(values))
     return CodedKey(name, len(values), rows, rank, n_small), codes
 
 
@@ -393,7 +391,7 @@ def _of_times(name: str, column: pl.Series) -> tuple[CodedKey, Codes]:
         return f"before {days[last + 1]}" if first == 0 else f"from {days[first]} on"
 
     names = [said(code, code) for code in range(len(days))] + [None] * starts.null_count()
-    return _cut_key(name, names, len(days), said), _places_in_order(codes, len(values), order)
+    return _cut_key(name, names, len(days), said), places_in_order(codes, len(values), order)
 
 
 def _cut_key(

@@ -23,15 +23,15 @@ from polars_mcc._intervals.interval_methods import normal_critical
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._metrics.exact_scores import measure
-from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
+from polars_mcc._metrics.slice_sums import Floats, Ints
 from polars_mcc._worst.failures_in_words import CONFUSION, collapse_in_words, confusion_in_words
-from polars_mcc._worst.overlapping_slices import LogRows, Overlaps
-from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch
+from polars_mcc._worst.rows_of_slices import LogRows, Sides
+from polars_mcc._worst.slice_scores import ModelSearch
 
 _SIDE = "side of a slice"
 
 
-def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> list[pl.Series]:
+def described(log: LogRows, slices: Ints) -> list[pl.Series]:
     """The scores, the score given the labels, and the confusion of each slice.
 
     `score_b` is of the slice, `score_a` of the rest of the log. `confusion` says the confusion in
@@ -39,17 +39,14 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     """
     if not len(slices):
         return []
-    settings, log = search.settings, LogRows.of(search, compared)
-    members = [log.members(at) for at in slices.tolist()]
-    sides = [log.sums(side) for here in members for side in (here, ~here)]
-    overlaps, whole = Overlaps.of(log, sides), log.whole
-    masks = overlaps.is_in
-    sums = overlaps.sums(masks)
-    pairs, inside = overlaps.pairs(*sums), overlaps.pairs(*(side[::2] for side in sums))
+    search, settings, whole = log.search, log.search.settings, log.whole
+    sides = Sides.of(log, [side for at in slices.tolist() for side in log.both(at)])
+    sums = sides.by_pair
+    pairs, inside = sides.pairs(*sums), sides.pairs(*(side[::2] for side in sums))
     scores = _exact_scores(search, pairs)
     own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
     given = search.scorer.given_labels(inside, Pools(np.zeros(len(slices), np.int64), whole))
-    change = _difference(search, overlaps, masks, pairs, whole=whole, scores=floats(scores))
+    change = _difference(sides, pairs, scores=floats(scores))
     if settings.to == "expected":
         reach = normal_critical(settings.ci) * given.se
         with np.errstate(invalid="ignore"):  # A metric of a user may be infinite.
@@ -61,7 +58,7 @@ def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> li
     return [
         *(own, rest, low, high, expected),
         (own - (rest if settings.to == "rest" else expected)).alias("diff"),
-        *_confusions(search, overlaps, sums[0], pairs).get_columns(),
+        *_confusions(sides, pairs).get_columns(),
     ]
 
 
@@ -91,20 +88,13 @@ def _exact_scores(search: ModelSearch, pairs: Counted) -> pl.Series:
     return of_slices[metric.name].cast(pl.Float64)
 
 
-def _difference(
-    search: ModelSearch,
-    overlaps: Overlaps,
-    masks: Flags,
-    pairs: Counted,
-    *,
-    whole: Counted,
-    scores: Floats,
-) -> Difference:
+def _difference(sides: Sides, pairs: Counted, *, scores: Floats) -> Difference:
     """The difference of each slice from its rest."""
+    search = sides.log.search
     ci, has_clusters = search.settings.ci, search.log.clusters is not None
     scorer = replace(search.scorer, zero_division=search.log.sliced.zero_division)
-    draws = overlaps.draws(masks, pairs) if has_clusters else None
-    pools = Pools(np.zeros(pairs.number, np.int64), whole)
+    draws = sides.draws(pairs) if has_clusters else None
+    pools = Pools(np.zeros(pairs.number, np.int64), sides.log.whole)
     asked = IntervalOptions(ci, is_compared=True)
     exact = {search.settings.metric.name: scores}
     [measured] = scorer.measured(pairs, asked, pools, draws, exact).values()
@@ -113,7 +103,7 @@ def _difference(
     rest, own = (Side(*(array[start::2] for array in arrays)) for start in (1, 0))
     if draws is None:
         return difference(rest, own, ci)
-    covariance = overlaps.covariances(masks, overlaps.of_pairs(pairs, measured.phi))
+    covariance = sides.covariances(sides.of_pairs(pairs, measured.phi))
     clusters = draws[0].n_clusters
     assert clusters is not None  # noqa: S101 - for the type checker
     return difference_by_cluster(
@@ -121,25 +111,24 @@ def _difference(
     )
 
 
-def _confusions(
-    search: ModelSearch, overlaps: Overlaps, counts: Floats | Ints, pairs: Counted
-) -> pl.DataFrame:
+def _confusions(sides: Sides, pairs: Counted) -> pl.DataFrame:
     """The confusion of each slice, as values and in words.
 
     It has the most excess misses over the rate in the rest. A slice with one predicted label and
-    several gold labels also has a most frequent missed label, which the words tell. `counts` are
-    the rows as they are, `pairs` those that are scored.
+    several gold labels also has a most frequent missed label, which the words tell. `pairs` are
+    those that are scored.
     """
+    search, counts = sides.log.search, sides.by_pair[0]
     labels, count = search.log.labels, search.log.sliced.numbers.count
     dtypes = [labels.dtype, labels.dtype, pl.Float64(), pl.Float64()]
     schema = pl.Schema([*zip(CONFUSION, dtypes, strict=True), ("confusion", pl.String())])
     if search.settings.metric.is_of_scores:  # A score confuses no label with another.
         return pl.DataFrame([(None,) * 5] * (len(counts) // 2), schema, orient="row")
-    golds, preds = overlaps.gold, overlaps.pred
+    golds, preds = sides.log.gold, sides.log.pred
     is_wrong = golds != preds
     _, of_gold = np.unique(golds, return_inverse=True)
     rows: list[tuple[object, ...]] = []
-    scored = np.nan_to_num(overlaps.of_pairs(pairs, pairs.n))
+    scored = np.nan_to_num(sides.of_pairs(pairs, pairs.n))
     for found, here, there in zip(counts[::2], scored[::2], scored[1::2], strict=True):
         n_gold, n_gold_there = (np.bincount(of_gold, side)[of_gold] for side in (here, there))
         with np.errstate(all="ignore"):

@@ -20,9 +20,9 @@ import numpy as np
 from polars_mcc._comparisons.evidence import evidence_of
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
-from polars_mcc._worst.overlapping_slices import LogRows, Overlaps, spans
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
-from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch, coarser
+from polars_mcc._worst.rows_of_slices import EVERY, LogRows, Sides, spans
+from polars_mcc._worst.slice_scores import ComparedSlices, coarser
 
 _TELLING = 2.0
 """Evidence of losses of which a share may be explained."""
@@ -44,17 +44,17 @@ class SliceList(NamedTuple):
     """Slices that did not fit in the list."""
 
 
-def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> SliceList:
+def list_slices(rows: LogRows, cutoff: Cutoff) -> SliceList:
     """List slices, and take them from the list, until no other is sure beside those listed."""
-    evidence = compared.comparisons.evidence * cutoff.surer
-    near, number = _candidates(compared, evidence, cutoff)
+    evidence = rows.compared.comparisons.evidence * cutoff.surer
+    near, number = _candidates(rows.compared, evidence, cutoff)
     if not len(near):
         return SliceList(near, np.zeros(0), {}, near)
-    steps = _Steps(search, compared, cutoff)
+    steps = _Steps(rows, cutoff, near)
     steps.own(near[0])
     p = np.sort(normal(np.append(steps.known_own[int(near[0])], evidence[near[1:]])))
     steps.can_begin = bool((p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any())
-    steps.left = {at: float(evidence[at]) for at in near[:number].tolist()}
+    steps.left = {at: steps.most[at] for at in near[:number].tolist()}
     return steps.taken()
 
 
@@ -82,42 +82,103 @@ class Patterns(NamedTuple):
     is_in: Flags
     """Whether rows of a pattern are in a slice: (patterns, slices)."""
     sums: Floats
-    """Sums over the rows of each pattern, with weights w and losses y: w, w·y, w², w²·y and w²·y²:
-    (5, patterns)."""
+    """Sums over the rows of each pattern, see `LogRows.losses`: (6, patterns)."""
+
+    def model(self, but: int | None = None) -> _Model:
+        """The regression on the slices, without one of them."""
+        return _Model.of(self.sums, np.delete(self.is_in, [] if but is None else [but], axis=1))
+
+
+class _Model(NamedTuple):
+    """A regression of losses on slices, in a log of patterns: arrays (patterns,)."""
+
+    kept: Flags
+    """Whether a pattern has rows."""
+    sums: Floats
+    axes: Floats
+    """Orthonormal columns that span the slices and a constant."""
+    fit: Floats
+    squares: Floats
+    """Sums of w² and squared residuals."""
+
+    @classmethod
+    def of(cls, sums: Floats, columns: Flags) -> _Model:
+        """Fit the regression by least squares."""
+        kept = (sums[0] > 0) & (sums[1] > 0)
+        sums, columns = sums[1:, kept], columns[kept]
+        root = np.sqrt(sums[0])[:, None]
+        axes = np.linalg.qr(root * np.column_stack([np.ones(len(root), bool), columns]))[0] / root
+        fit = axes @ (axes.T @ sums[1])
+        return cls(kept, sums, axes, fit, _residuals(sums, fit))
+
+    def unexplained(self, slice_: Floats) -> float:
+        """How many standard errors a slice loses more than the regression explains.
+
+        It is the score test with the variance of the residuals (White 1980), or if this is larger,
+        with their mean: a slice almost without errors knows little of its variance. `slice_` are
+        the sums of its rows by pattern.
+        """
+        slice_ = slice_[1:, self.kept]
+        share = self.axes @ (self.axes.T @ slice_[0])
+        here, weight = _residuals(slice_, self.fit), self.sums[0]
+        free = float(slice_[0].sum() - (weight * share**2).sum())
+        variance = float((here * (1 - share) ** 2 + (self.squares - here) * share**2).sum())
+        variance = max(variance, float(self.squares.sum() / max(weight.sum(), 1)) * free)
+        if free <= _FREE or variance <= 0:
+            return 0.0
+        return float((slice_[1] - slice_[0] * self.fit).sum()) / math.sqrt(variance)
+
+
+def _residuals(sums: Floats, fit: Floats) -> Floats:
+    """Sums of w² (y - fit)²."""
+    _, _, squares, moved, squared = sums
+    left: Floats = squared - 2 * fit * moved + fit**2 * squares
+    return left
 
 
 class _Steps:
     """The steps of the regression. Slices are known by their numbers."""
 
-    def __init__(self, search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> None:
-        """Begin with no slice."""
-        self.compared, self.cutoff, self.can_begin = compared, cutoff, False
-        self.rows = LogRows.of(search, compared)
+    def __init__(self, rows: LogRows, cutoff: Cutoff, near: Ints) -> None:
+        """Begin with no slice. Those `near` have evidence that could be enough to be listed."""
+        self.rows, self.cutoff, self.can_begin = rows, cutoff, False
         self.least = evidence_of(cutoff.level)
         """The least evidence of the own score of a slice that may be listed."""
+        evidence = rows.compared.comparisons.evidence[near] * cutoff.surer
+        # With 1 / LENIENT of the p-value, z²/2 is larger by ln LENIENT at most.
+        most = np.sqrt(evidence**2 + 2 * math.log(LENIENT))
+        self.most = dict(zip(near.tolist(), most.tolist(), strict=True))
+        """The most own evidence that each may have."""
+        firsts, lasts = spans(rows.compared, near)
+        self.spans = dict(zip(near.tolist(), zip(firsts, lasts, strict=True), strict=True))
         self.known_own: dict[int, float] = {}
         self.within: dict[tuple[int, int], float] = {}
         self.left: dict[int, float] = {}
         """What was last known to be left of each candidate."""
         self.listed: list[int] = []
         self.out: set[int] = set()
-        self.every = np.ones(len(self.rows.cell), bool)
-        pattern = np.zeros(len(self.rows.cell), np.uint8)
-        self.patterns = self._patterns(pattern, np.zeros((1, 0), bool))
+        pattern = np.zeros(len(rows.cell), np.int32)
+        sums = rows.losses(EVERY, pattern, 1)
+        self.patterns = Patterns(pattern, np.zeros((1, 0), bool), sums)
+        self.nothing = self.model = self.patterns.model()
+        self.losses: dict[int, tuple[float, float]] = {}
+        """The evidence by losses of each candidate, alone and beside those listed now."""
 
     def taken(self) -> SliceList:
         """Take all steps."""
-        fresh: set[int] = set()
+        sure: set[int] = set()
         while len(self.listed) < self.cutoff.longest:
             best = max(self.left, key=self.left.__getitem__, default=-1)
             if best < 0 or not self._is_sure(self.left[best]):
                 break
-            if best not in fresh:
-                self.left[best] = self.beside(best, self.patterns)
-                fresh.add(best)
-                continue
-            self._list(self._coarsest(best))
-            fresh = set()
+            if best in sure:
+                self._list(self._coarsest(best))
+                sure = set()
+            elif best in self.losses:
+                self.left[best] = self.beside(best)
+                sure.add(best)
+            else:
+                self.left[best] = self._kept(self._most(best), *self._by_losses(best))
         is_full = len(self.listed) == self.cutoff.longest
         more = [at for at, left in self.left.items() if is_full and self._is_sure(left)]
         listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
@@ -134,23 +195,37 @@ class _Steps:
             self.known_own[at] = self._behind(at, None)
         return self.known_own[at] if self.known_own[at] >= self.least else 0.0
 
+    def _most(self, at: int) -> float:
+        """The most own evidence that a slice may have."""
+        return self.own(at) if at in self.known_own else self.most[at]
+
     def _behind(self, at: int, whole: int | None) -> float:
         """The evidence of a slice beside all other rows, or beside those of a slice."""
-        here = self.rows.members(at)
-        others = ~here if whole is None else self.rows.members(whole) & ~here
-        [evidence] = Overlaps.of(self.rows, [*map(self.rows.sums, (here, others))]).evidence()
-        return float(evidence)
+        return float(Sides.of(self.rows, self.rows.both(at, whole)).evidence()[0])
 
-    def beside(self, at: int, patterns: Patterns, but: int | None = None) -> float:
-        """The evidence of a slice beside those listed, `but` itself if it is listed."""
-        sums = self._sums(at, patterns)
-        kept = np.delete(patterns.is_in, [] if but is None else [but], axis=1)
-        own, first = self.own(at), _unexplained(sums, patterns.sums, kept[:, :0])
-        left = _unexplained(sums, patterns.sums, kept)
-        if first > _TELLING:
-            beside = own * min(max(left / first, 0.0), 1.0)
-        else:
-            beside = max(own - max(first - left, 0.0), 0.0)
+    def beside(self, at: int) -> float:
+        """The evidence of a slice beside those listed."""
+        return self._within(at, self._kept(self.own(at), *self._by_losses(at)))
+
+    def _by_losses(self, at: int) -> tuple[float, float]:
+        """The evidence of a slice by losses: alone, and beside those listed."""
+        if at not in self.losses:
+            self.losses[at] = self._of_sums(self._sums(at, self.patterns), self.model)
+        return self.losses[at]
+
+    def _of_sums(self, sums: Floats, model: _Model) -> tuple[float, float]:
+        """The evidence of the sums of a slice by losses: alone, and beside a regression."""
+        alone = sums.sum(axis=1, keepdims=True)
+        return self.nothing.unexplained(alone), model.unexplained(sums)
+
+    def _kept(self, own: float, alone: float, left: float) -> float:
+        """What others leave of the own evidence of a slice, by its evidence by losses."""
+        if alone > _TELLING:
+            return own * min(max(left / alone, 0.0), 1.0)
+        return max(own - max(alone - left, 0.0), 0.0)
+
+    def _within(self, at: int, beside: float) -> float:
+        """The least of some evidence, and of that beside the other rows of each listed whole."""
         for whole in self.listed if beside >= self.least else ():
             if whole != at and self._contains(whole, at):
                 if (at, whole) not in self.within:
@@ -160,23 +235,23 @@ class _Steps:
 
     def _sums(self, at: int, patterns: Patterns) -> Floats:
         """The sums of the rows of a slice by pattern."""
-        if at in self.listed:
-            return np.where(patterns.is_in[:, self.listed.index(at)], patterns.sums, 0.0)
-        return self.rows.losses(self.rows.members(at), patterns.of_row, len(patterns.is_in))
+        return self.rows.losses(self.rows.of_slice(at), patterns.of_row, len(patterns.is_in))
 
     def _contains(self, whole: int, part: int) -> bool:
-        first, last = spans(self.compared, np.array([whole, part]))
-        return bool(((first[0] <= first[1]) & (last[0] >= last[1])).all())
+        (first, last), (first_part, last_part) = self.spans[whole], self.spans[part]
+        return bool(((first <= first_part) & (last >= last_part)).all())
 
     def _coarsest(self, best: int) -> int:
         """A slice, or the one with fewer keys that explains it."""
         while True:
-            left = {at: self.beside(at, self.patterns) for at in self._wholes(best)}
+            left = {at: self.beside(at) for at in self._wholes(best)}
             whole = max(left, key=left.__getitem__, default=-1)
             if whole < 0 or left[whole] <= 0:
                 return best
+            patterns = self._with(whole)
+            losses = self._of_sums(self._sums(best, patterns), patterns.model())
             self.listed.append(whole)
-            beside = self.beside(best, self._with(whole))
+            beside = self._within(best, self._kept(self.own(best), *losses))
             self.listed.pop()
             if beside >= _OWN:
                 return best
@@ -184,11 +259,10 @@ class _Steps:
 
     def _wholes(self, at: int) -> list[int]:
         """The slices with fewer keys that contain a slice, and may be listed."""
-        [clauses] = self.compared.clauses(np.array([at]))
-        found = [self.compared.number_of(whole) for whole in coarser(clauses)[:-1]]
-        evidence, gone = self.compared.comparisons.evidence, {*self.listed, *self.out}
-        known = [at for at in found if at is not None and self.compared.is_distinct[at]]
-        return [at for at in known if at not in gone and not np.isnan(evidence[at])]
+        compared, gone = self.rows.compared, {*self.listed, *self.out}
+        [clauses] = compared.clauses(np.array([at]))
+        found = [compared.number_of(whole) for whole in coarser(clauses)[:-1]]
+        return [at for at in found if at is not None and at in self.most and at not in gone]
 
     def _list(self, slice_: int) -> None:
         """List a slice; then those that the others explain leave, the weakest first."""
@@ -199,51 +273,33 @@ class _Steps:
             beside = self._beside_others()
             weakest = int(np.argmin(beside))
             if self.cutoff.passes(beside[weakest], len(self.listed)):
-                return
+                break
             self.out.add(self.listed.pop(weakest))
             is_in = np.delete(self.patterns.is_in, weakest, axis=1)
             self.patterns = self.patterns._replace(is_in=is_in)
             # What it explained may come back.
-            self.left = {at: self.own(at) for at in self.left}
+            self.left = {at: self._most(at) for at in self.left}
+        self.model, self.losses = self.patterns.model(), {}
 
     def _beside_others(self) -> list[float]:
         """The evidence of each listed slice beside the others."""
-        return [self.beside(at, self.patterns, place) for place, at in enumerate(self.listed)]
+        beside = []
+        for place, at in enumerate(self.listed):
+            sums = np.where(self.patterns.is_in[:, place], self.patterns.sums, 0.0)
+            losses = self._of_sums(sums, self.patterns.model(place))
+            beside.append(self._within(at, self._kept(self.own(at), *losses)))
+        return beside
 
     def _with(self, slice_: int) -> Patterns:
-        """The patterns with one more slice."""
-        of_row, is_in, _ = self.patterns
-        of_row = of_row.astype(np.int64) * 2 + self.rows.members(slice_)
-        [found] = np.nonzero(np.bincount(of_row, minlength=2 * len(is_in)))
-        place = np.zeros(2 * len(is_in), np.min_scalar_type(len(found)))
-        place[found] = np.arange(len(found))
-        return self._patterns(place[of_row], np.column_stack([is_in[found // 2], found % 2 == 1]))
-
-    def _patterns(self, of_row: Ints, is_in: Flags) -> Patterns:
-        return Patterns(of_row, is_in, self.rows.losses(self.every, of_row, len(is_in)))
-
-
-def _unexplained(slice_: Floats, every: Floats, model: Flags) -> float:
-    """How many standard errors a slice loses more than a regression on others explains.
-
-    It is the score test with the variance of the residuals (White 1980), or if this is larger, with
-    their mean: a slice almost without errors knows little of its variance. `slice_` and `every` are
-    sums by pattern, `model` the columns of the others.
-    """
-    kept = every[0] > 0
-    slice_, every, model = slice_[:, kept], every[:, kept], model[kept]
-    n, loss, *squares = every
-    root = np.sqrt(n)[:, None]
-    axes = np.linalg.qr(root * np.column_stack([np.ones(len(n), bool), model]))[0] / root
-    fit = axes @ (axes.T @ loss)
-    share = axes @ (axes.T @ slice_[0])
-    here, all_ = (
-        squared - 2 * fit * moved + fit**2 * weight
-        for weight, moved, squared in (slice_[2:], squares)
-    )
-    free = float(slice_[0].sum() - (n * share**2).sum())
-    variance = float((here * (1 - share) ** 2 + (all_ - here) * share**2).sum())
-    variance = max(variance, float(all_.sum() / max(n.sum(), 1)) * free)
-    if free <= _FREE or variance <= 0:
-        return 0.0
-    return float((slice_[1] - slice_[0] * fit).sum()) / math.sqrt(variance)
+        """The patterns with one more slice: those that it meets are two."""
+        of_row, is_in, sums = self.patterns
+        rows = self.rows.of_slice(slice_)
+        inside = self.rows.losses(rows, of_row, len(is_in))
+        [met] = np.nonzero(np.bincount(of_row[rows], minlength=len(is_in)))
+        place = np.zeros(len(is_in), np.int32)
+        place[met] = len(is_in) + np.arange(len(met))
+        of_row = of_row.copy()
+        of_row[rows] = place[of_row[rows]]
+        column = np.repeat([False, True], [len(is_in), len(met)])
+        is_in = np.column_stack([np.concatenate([is_in, is_in[met]]), column])
+        return Patterns(of_row, is_in, np.append(sums - inside, inside[:, met], axis=1))

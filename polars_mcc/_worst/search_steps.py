@@ -19,8 +19,8 @@ from polars_mcc._worst.compared_slices import compared_slices
 from polars_mcc._worst.failures_in_words import CONFUSION
 from polars_mcc._worst.listed_keys_and_confusions import described
 from polars_mcc._worst.listed_slices import SliceList, list_slices
-from polars_mcc._worst.overlapping_slices import spans
 from polars_mcc._worst.p_value_cutoff import Cutoff
+from polars_mcc._worst.rows_of_slices import LogRows, spans
 from polars_mcc._worst.slice_scores import (
     ComparedSlices,
     ModelSearch,
@@ -101,15 +101,16 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
     n_slices = int(compared.is_distinct.sum())
     n_tested = int((compared.is_distinct & ~np.isnan(compared.comparisons.evidence)).sum())
     cutoff = search.cutoff(n_tested)
-    listed = list_slices(search, compared, cutoff)
-    rows = _listed(search, compared, listed, cutoff)
+    log = LogRows.of(search, compared)
+    listed = list_slices(log, cutoff)
+    rows = _listed(log, listed, cutoff)
     if search.settings.verdicts:
         unlisted = _unlisted(search, compared, listed, cutoff)
         rows = pl.concat([rows, unlisted], how="diagonal_relaxed")
         if not len(listed.slices):
             rows = _in_order(search.log, rows)
             nearest = rows[:1]
-            known = described(search, compared, nearest["number"].to_numpy())
+            known = described(log, nearest["number"].to_numpy())
             rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
     if rows.is_empty():
         return rows
@@ -139,17 +140,15 @@ def _values_and_sizes(compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
 
 
-def _listed(
-    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
-) -> pl.DataFrame:
+def _listed(log: LogRows, listed: SliceList, cutoff: Cutoff) -> pl.DataFrame:
     """The listed slices, with their exact scores."""
+    search, compared, slices = log.search, log.compared, listed.slices
     settings, turn = search.settings, search.scale.turn
-    slices = listed.slices
     if not len(slices):
         return pl.DataFrame()
     own, p_beside = np.array([listed.own[at] for at in slices.tolist()]), normal(listed.beside)
     rows = _values_and_sizes(compared, slices).with_columns(
-        *described(search, compared, slices),
+        *described(log, slices),
         *of_arrays(
             p_value=normal(own),
             p_beside=p_beside,
