@@ -21,7 +21,7 @@ from polars_mcc._comparisons.evidence import evidence_of
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
-from polars_mcc._worst.rows_of_slices import EVERY, LogRows, Sides, spans
+from polars_mcc._worst.rows_of_slices import LogRows, spans
 from polars_mcc._worst.slice_scores import ComparedSlices, coarser
 
 _TELLING = 2.0
@@ -48,14 +48,14 @@ def list_slices(rows: LogRows, cutoff: Cutoff) -> SliceList:
     """List slices, and take them from the list, until no other is sure beside those listed."""
     evidence = rows.compared.comparisons.evidence * cutoff.surer
     near, number = _candidates(rows.compared, evidence, cutoff)
-    if not len(near):
-        return SliceList(near, np.zeros(0), {}, near)
-    steps = _Steps(rows, cutoff, near)
-    steps.own(near[0])
-    p = np.sort(normal(np.append(steps.known_own[int(near[0])], evidence[near[1:]])))
-    steps.can_begin = bool((p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any())
-    steps.left = {at: steps.most[at] for at in near[:number].tolist()}
-    return steps.taken()
+    own: dict[int, float] = {}
+    if len(near):
+        first = int(near[0])
+        own[first] = rows.evidence(first)
+        p = np.sort(normal(np.append(own[first], evidence[near[1:]])))
+        if (p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any():
+            return _Steps(rows, cutoff, near, own).taken(near[:number].tolist())
+    return SliceList(near[:0], np.zeros(0), own, near[:0])
 
 
 def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> tuple[Ints, int]:
@@ -139,9 +139,11 @@ def _residuals(sums: Floats, fit: Floats) -> Floats:
 class _Steps:
     """The steps of the regression. Slices are known by their numbers."""
 
-    def __init__(self, rows: LogRows, cutoff: Cutoff, near: Ints) -> None:
+    def __init__(
+        self, rows: LogRows, cutoff: Cutoff, near: Ints, known_own: dict[int, float]
+    ) -> None:
         """Begin with no slice. Those `near` have evidence that could be enough to be listed."""
-        self.rows, self.cutoff, self.can_begin = rows, cutoff, False
+        self.rows, self.cutoff, self.known_own = rows, cutoff, known_own
         self.least = evidence_of(cutoff.level)
         """The least evidence of the own score of a slice that may be listed."""
         evidence = rows.compared.comparisons.evidence[near] * cutoff.surer
@@ -151,21 +153,20 @@ class _Steps:
         """The most own evidence that each may have."""
         firsts, lasts = spans(rows.compared, near)
         self.spans = dict(zip(near.tolist(), zip(firsts, lasts, strict=True), strict=True))
-        self.known_own: dict[int, float] = {}
         self.within: dict[tuple[int, int], float] = {}
         self.left: dict[int, float] = {}
         """What was last known to be left of each candidate."""
         self.listed: list[int] = []
         self.out: set[int] = set()
         pattern = np.zeros(len(rows.cell), np.int32)
-        sums = rows.losses(EVERY, pattern, 1)
-        self.patterns = Patterns(pattern, np.zeros((1, 0), bool), sums)
+        self.patterns = Patterns(pattern, np.zeros((1, 0), bool), rows.losses_of_all)
         self.nothing = self.model = self.patterns.model()
         self.losses: dict[int, tuple[float, float]] = {}
         """The evidence by losses of each candidate, alone and beside those listed now."""
 
-    def taken(self) -> SliceList:
-        """Take all steps."""
+    def taken(self, candidates: list[int]) -> SliceList:
+        """Take all steps. The first is taken, as some slice passes by its own evidence."""
+        self.left = {at: self.most[at] for at in candidates}
         sure: set[int] = set()
         while len(self.listed) < self.cutoff.longest:
             best = max(self.left, key=self.left.__getitem__, default=-1)
@@ -185,23 +186,19 @@ class _Steps:
         return SliceList(listed, np.array(self._beside_others()), self.known_own, beyond)
 
     def _is_sure(self, left: float) -> bool:
-        if self.can_begin and not self.listed:
+        if not self.listed:
             return left >= self.least
         return self.cutoff.passes(left, len(self.listed) + 1)
 
     def own(self, at: int) -> float:
         """The evidence of the own score of a slice; 0 if it may not be listed."""
         if at not in self.known_own:
-            self.known_own[at] = self._behind(at, None)
+            self.known_own[at] = self.rows.evidence(at)
         return self.known_own[at] if self.known_own[at] >= self.least else 0.0
 
     def _most(self, at: int) -> float:
         """The most own evidence that a slice may have."""
         return self.own(at) if at in self.known_own else self.most[at]
-
-    def _behind(self, at: int, whole: int | None) -> float:
-        """The evidence of a slice beside all other rows, or beside those of a slice."""
-        return float(Sides.of(self.rows, self.rows.both(at, whole)).evidence()[0])
 
     def beside(self, at: int) -> float:
         """The evidence of a slice beside those listed."""
@@ -229,7 +226,7 @@ class _Steps:
         for whole in self.listed if beside >= self.least else ():
             if whole != at and self._contains(whole, at):
                 if (at, whole) not in self.within:
-                    self.within[at, whole] = self._behind(at, whole)
+                    self.within[at, whole] = self.rows.evidence(at, whole)
                 beside = min(beside, self.within[at, whole])
         return beside
 

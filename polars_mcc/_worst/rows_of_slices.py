@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,17 +14,13 @@ from polars_mcc._intervals.count_arrays import Counted, Draws
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
-from polars_mcc._worst.column_codes import places_in_order, totals
+from polars_mcc._worst.column_codes import places_in_order, portions, totals
 from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
 
 _NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
-
-Rows: TypeAlias = "Ints | slice"
-"""The numbers of some rows of a log."""
-EVERY = slice(None)
 
 
 class Sums(NamedTuple):
@@ -85,13 +81,14 @@ class LogRows:
         """The rows of a slice."""
         is_in = np.ones(len(self.cell), bool)
         firsts, lasts = spans(self.compared, np.array([slice_]))
-        for key, first, last in zip(self.compared.keys, firsts[0], lasts[0], strict=True):
+        ends = zip(self.compared.keys, firsts[0].tolist(), lasts[0].tolist(), strict=True)
+        for key, first, last in ends:  # Integers of Python leave codes as small as they are.
             if first >= 0:
                 codes = self.search.log.rows[key.column]
                 is_in &= codes == first if first == last else (codes >= first) & (codes <= last)
         return np.flatnonzero(is_in)
 
-    def sums(self, rows: Rows) -> Sums:
+    def sums(self, rows: Ints | slice) -> Sums:
         """Add up rows by cell."""
         number, cells = len(self.pair), self.cell[rows]
         if not self.weights:
@@ -103,12 +100,12 @@ class LogRows:
     @cached_property
     def every(self) -> Sums:
         """All rows."""
-        return self.sums(EVERY)
+        return self.sums(slice(None))
 
     def both(self, slice_: int, within: int | None = None) -> tuple[Sums, Sums]:
         """The rows of a slice, and all other rows, or those within another slice."""
         rows = self.of_slice(slice_)
-        whole = EVERY if within is None else self.of_slice(within)
+        whole = slice(None) if within is None else self.of_slice(within)
         here, every = self.sums(rows), self.every if within is None else self.sums(whole)
         if here.n.dtype.kind == "i" and here.squares.dtype.kind == "i":
             return here, Sums(*(all_ - own for all_, own in zip(every, here, strict=True)))
@@ -116,6 +113,10 @@ class LogRows:
         is_other[whole] = True
         is_other[rows] = False
         return here, self.sums(np.flatnonzero(is_other))
+
+    def evidence(self, slice_: int, within: int | None = None) -> float:
+        """How surely a slice is behind all other rows, or behind those within another slice."""
+        return float(Sides.of(self, self.both(slice_, within)).evidence()[0])
 
     @cached_property
     def whole(self) -> Counted:
@@ -147,16 +148,27 @@ class LogRows:
         values = np.array([_on_grid(of, total) for of in table])[:, self.pair]
         return np.append(values, np.zeros((5, 1)), axis=1)
 
-    def losses(self, rows: Rows, group: Ints, number: int) -> Floats:
+    @property
+    def losses_of_all(self) -> Floats:
+        """The sums of `losses` over all rows: (6, 1)."""
+        counts = [self.every.n] * 2 + [self.every.squares] * 3
+        sums = [(of[:-1] * n).sum() for of, n in zip(self._of_cell, counts, strict=True)]
+        return np.array([[n] for n in (len(self.cell), *sums)], np.float64)
+
+    def losses(self, rows: Ints, group: Ints, number: int) -> Floats:
         """Sums of some rows by group, with weights w and losses y: (6, number).
 
-        They are the rows that count, w, w·y, w², w²·y and w²·y².
+        They are 1, w, w·y, w², w²·y and w²·y².
         """
-        cells, group = self.cell[rows], group[rows]
-        weight, squares = (of[rows] for of in self.weights) if self.weights else (1, 1)
-        of_rows = zip(self._of_cell, [weight] * 2 + [squares] * 3, strict=True)
-        each = [of[cells] * weight for of, weight in of_rows]
-        return np.array([np.bincount(group, of, number) for of in (each[0] > 0, *each)])
+        total = np.zeros((6, number))
+        for some in portions(len(rows)):
+            part = rows[some]
+            cells, groups = self.cell[part], group[part]
+            weight, squares = (of[part] for of in self.weights) if self.weights else (1, 1)
+            of_rows = zip(self._of_cell, [weight] * 2 + [squares] * 3, strict=True)
+            each = [of[cells] * weight for of, weight in of_rows]
+            total += [np.bincount(groups, of, number) for of in (None, *each)]
+        return total
 
 
 def _on_grid(values: Floats, total: float) -> Floats:
