@@ -19,7 +19,8 @@ import numpy as np
 
 from polars_mcc._comparisons.evidence import evidence_of
 from polars_mcc._intervals.interval_methods import normal
-from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
+from polars_mcc._metrics.slice_sums import Floats, Ints
+from polars_mcc._worst.loss_regression import LossRegression
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.rows_of_slices import LogRows, spans
 from polars_mcc._worst.slice_scores import ComparedSlices, coarser
@@ -28,8 +29,8 @@ _TELLING = 2.0
 """Evidence of losses of which a share may be explained."""
 _OWN = 3.0
 """The evidence that a slice must keep beside one with fewer keys, to be listed instead of it."""
-_FREE = 5.0
-"""The least rows of a slice that a regression leaves free: else it explains the slice."""
+_SECOND = 0.5
+"""The share of its evidence that a slice must keep beside another range of the same number."""
 
 
 class SliceList(NamedTuple):
@@ -75,67 +76,6 @@ def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> t
     return ranked, max(int(np.count_nonzero(sure)), 1)
 
 
-class Patterns(NamedTuple):
-    """The rows of a log by the listed slices that they are in."""
-
-    of_row: Ints
-    is_in: Flags
-    """Whether rows of a pattern are in a slice: (patterns, slices)."""
-    sums: Floats
-    """Sums over the rows of each pattern, see `LogRows.losses`: (6, patterns)."""
-
-    def model(self, but: int | None = None) -> _Model:
-        """The regression on the slices, without one of them."""
-        return _Model.of(self.sums, np.delete(self.is_in, [] if but is None else [but], axis=1))
-
-
-class _Model(NamedTuple):
-    """A regression of losses on slices, in a log of patterns: arrays (patterns,)."""
-
-    kept: Flags
-    """Whether a pattern has rows."""
-    sums: Floats
-    axes: Floats
-    """Orthonormal columns that span the slices and a constant."""
-    fit: Floats
-    squares: Floats
-    """Sums of w² and squared residuals."""
-
-    @classmethod
-    def of(cls, sums: Floats, columns: Flags) -> _Model:
-        """Fit the regression by least squares."""
-        kept = (sums[0] > 0) & (sums[1] > 0)
-        sums, columns = sums[1:, kept], columns[kept]
-        root = np.sqrt(sums[0])[:, None]
-        axes = np.linalg.qr(root * np.column_stack([np.ones(len(root), bool), columns]))[0] / root
-        fit = axes @ (axes.T @ sums[1])
-        return cls(kept, sums, axes, fit, _residuals(sums, fit))
-
-    def unexplained(self, slice_: Floats) -> float:
-        """How many standard errors a slice loses more than the regression explains.
-
-        It is the score test with the variance of the residuals (White 1980), or if this is larger,
-        with their mean: a slice almost without errors knows little of its variance. `slice_` are
-        the sums of its rows by pattern.
-        """
-        slice_ = slice_[1:, self.kept]
-        share = self.axes @ (self.axes.T @ slice_[0])
-        here, weight = _residuals(slice_, self.fit), self.sums[0]
-        free = float(slice_[0].sum() - (weight * share**2).sum())
-        variance = float((here * (1 - share) ** 2 + (self.squares - here) * share**2).sum())
-        variance = max(variance, float(self.squares.sum() / max(weight.sum(), 1)) * free)
-        if free <= _FREE or variance <= 0:
-            return 0.0
-        return float((slice_[1] - slice_[0] * self.fit).sum()) / math.sqrt(variance)
-
-
-def _residuals(sums: Floats, fit: Floats) -> Floats:
-    """Sums of w² (y - fit)²."""
-    _, _, squares, moved, squared = sums
-    left: Floats = squared - 2 * fit * moved + fit**2 * squares
-    return left
-
-
 class _Steps:
     """The steps of the regression. Slices are known by their numbers."""
 
@@ -158,9 +98,7 @@ class _Steps:
         """What was last known to be left of each candidate."""
         self.listed: list[int] = []
         self.out: set[int] = set()
-        pattern = np.zeros(len(rows.cell), np.int32)
-        self.patterns = Patterns(pattern, np.zeros((1, 0), bool), rows.losses_of_all)
-        self.nothing = self.model = self.patterns.model()
+        self.nothing = self.regression = LossRegression.of(rows)
         self.losses: dict[int, tuple[float, float]] = {}
         """The evidence by losses of each candidate, alone and beside those listed now."""
 
@@ -179,7 +117,7 @@ class _Steps:
                 self.left[best] = self.beside(best)
                 sure.add(best)
             else:
-                self.left[best] = self._kept(self._most(best), *self._by_losses(best))
+                self.left[best] = self._kept(best, self._most(best), *self._by_losses(best))
         is_full = len(self.listed) == self.cutoff.longest
         more = [at for at, left in self.left.items() if is_full and self._is_sure(left)]
         listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
@@ -202,24 +140,52 @@ class _Steps:
 
     def beside(self, at: int) -> float:
         """The evidence of a slice beside those listed."""
-        return self._within(at, self._kept(self.own(at), *self._by_losses(at)))
+        return self._within(at, self._kept(at, self.own(at), *self._by_losses(at)))
 
     def _by_losses(self, at: int) -> tuple[float, float]:
         """The evidence of a slice by losses: alone, and beside those listed."""
         if at not in self.losses:
-            self.losses[at] = self._of_sums(self._sums(at, self.patterns), self.model)
+            self.losses[at] = self._of_losses(at, self.regression)
         return self.losses[at]
 
-    def _of_sums(self, sums: Floats, model: _Model) -> tuple[float, float]:
-        """The evidence of the sums of a slice by losses: alone, and beside a regression."""
-        alone = sums.sum(axis=1, keepdims=True)
-        return self.nothing.unexplained(alone), model.unexplained(sums)
+    def _of_losses(self, at: int, regression: LossRegression) -> tuple[float, float]:
+        """The evidence of a slice by losses: alone, and beside the columns of a regression.
 
-    def _kept(self, own: float, alone: float, left: float) -> float:
+        A range of a number is not beside the bins of this number.
+        """
+        number, columns = self._number(at), regression.columns
+        if at in columns:
+            sums = regression.losses_of(at)
+        else:
+            sums = regression.losses(self.rows.of_slice(at))
+        own = [one for one in columns if one == at or (isinstance(one, tuple) and one[0] == number)]
+        alone = self.nothing.unexplained(sums.sum(axis=1, keepdims=True))
+        return alone, regression.unexplained(sums, frozenset(own))
+
+    def _number(self, at: int) -> int | None:
+        """The key of a slice that is a range of one number, or of one time."""
+        [keys] = np.nonzero(self.spans[at][0] >= 0)
+        is_range = len(keys) == 1 and self.rows.compared.keys[keys[0]].is_cut
+        return int(keys[0]) if is_range else None
+
+    def _kept(self, at: int, own: float, alone: float, left: float) -> float:
         """What others leave of the own evidence of a slice, by its evidence by losses."""
+        if left < _SECOND * alone and at not in self.listed and self._is_second_range(at):
+            return 0.0
         if alone > _TELLING:
             return own * min(max(left / alone, 0.0), 1.0)
         return max(own - max(alone - left, 0.0), 0.0)
+
+    def _is_second_range(self, at: int) -> bool:
+        """Whether a slice overlaps a listed one, which has another range of the same key."""
+        first, last = self.spans[at]
+        for other in self.listed:
+            first_of, last_of = self.spans[other]
+            if (np.maximum(first, first_of) <= np.minimum(last, last_of)).all():
+                has_both = np.minimum(first, first_of) >= 0
+                if (has_both & ((first != first_of) | (last != last_of))).any():
+                    return True
+        return False
 
     def _within(self, at: int, beside: float) -> float:
         """The least of some evidence, and of that beside the other rows of each listed whole."""
@@ -229,10 +195,6 @@ class _Steps:
                     self.within[at, whole] = self.rows.evidence(at, whole)
                 beside = min(beside, self.within[at, whole])
         return beside
-
-    def _sums(self, at: int, patterns: Patterns) -> Floats:
-        """The sums of the rows of a slice by pattern."""
-        return self.rows.losses(self.rows.of_slice(at), patterns.of_row, len(patterns.is_in))
 
     def _contains(self, whole: int, part: int) -> bool:
         (first, last), (first_part, last_part) = self.spans[whole], self.spans[part]
@@ -245,10 +207,9 @@ class _Steps:
             whole = max(left, key=left.__getitem__, default=-1)
             if whole < 0 or left[whole] <= 0:
                 return best
-            patterns = self._with(whole)
-            losses = self._of_sums(self._sums(best, patterns), patterns.model())
+            losses = self._of_losses(best, self._with(whole))
             self.listed.append(whole)
-            beside = self._within(best, self._kept(self.own(best), *losses))
+            beside = self._within(best, self._kept(best, self.own(best), *losses))
             self.listed.pop()
             if beside >= _OWN:
                 return best
@@ -263,7 +224,7 @@ class _Steps:
 
     def _list(self, slice_: int) -> None:
         """List a slice; then those that the others explain leave, the weakest first."""
-        self.patterns = self._with(slice_)
+        self.regression = self._with(slice_)
         self.listed.append(slice_)
         self.left.pop(slice_, None)
         while len(self.listed) > 1:
@@ -271,32 +232,30 @@ class _Steps:
             weakest = int(np.argmin(beside))
             if self.cutoff.passes(beside[weakest], len(self.listed)):
                 break
-            self.out.add(self.listed.pop(weakest))
-            is_in = np.delete(self.patterns.is_in, weakest, axis=1)
-            self.patterns = self.patterns._replace(is_in=is_in)
+            gone = self.listed.pop(weakest)
+            self.out.add(gone)
+            numbers = {self._number(at) for at in self.listed}
+            bins = [one for one in self.regression.columns if isinstance(one, tuple)]
+            unused = [one for one in bins if one[0] not in numbers]
+            self.regression = self.regression.without([gone, *unused])
             # What it explained may come back.
             self.left = {at: self._most(at) for at in self.left}
-        self.model, self.losses = self.patterns.model(), {}
+        self.losses = {}
 
     def _beside_others(self) -> list[float]:
         """The evidence of each listed slice beside the others."""
-        beside = []
-        for place, at in enumerate(self.listed):
-            sums = np.where(self.patterns.is_in[:, place], self.patterns.sums, 0.0)
-            losses = self._of_sums(sums, self.patterns.model(place))
-            beside.append(self._within(at, self._kept(self.own(at), *losses)))
-        return beside
+        losses = [self._of_losses(at, self.regression) for at in self.listed]
+        return [
+            self._within(at, self._kept(at, self.own(at), *of_losses))
+            for at, of_losses in zip(self.listed, losses, strict=True)
+        ]
 
-    def _with(self, slice_: int) -> Patterns:
-        """The patterns with one more slice: those that it meets are two."""
-        of_row, is_in, sums = self.patterns
-        rows = self.rows.of_slice(slice_)
-        inside = self.rows.losses(rows, of_row, len(is_in))
-        [met] = np.nonzero(np.bincount(of_row[rows], minlength=len(is_in)))
-        place = np.zeros(len(is_in), np.int32)
-        place[met] = len(is_in) + np.arange(len(met))
-        of_row = of_row.copy()
-        of_row[rows] = place[of_row[rows]]
-        column = np.repeat([False, True], [len(is_in), len(met)])
-        is_in = np.column_stack([np.concatenate([is_in, is_in[met]]), column])
-        return Patterns(of_row, is_in, np.append(sums - inside, inside[:, met], axis=1))
+    def _with(self, slice_: int) -> LossRegression:
+        """The regression with one more slice. A range of a number comes with the bins of it."""
+        regression, number = self.regression, self._number(slice_)
+        if number is not None and (number, 1) not in regression.columns:
+            key = self.rows.compared.keys[number]
+            codes = self.rows.search.log.rows[key.column]
+            for code in range(1, key.size):
+                regression = regression.plus((number, code), np.flatnonzero(codes == code))
+        return regression.plus(slice_, self.rows.of_slice(slice_))
