@@ -17,6 +17,7 @@ from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, places_in
 from polars_mcc._worst.p_value_cutoff import LENIENT
 from polars_mcc._worst.reweighted_slices import Margins, rows_per_label, whole_at
+from polars_mcc._worst.row_losses import RowLosses
 from polars_mcc._worst.slice_counts import (
     Batch,
     CrossedKeys,
@@ -43,7 +44,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     step = max(1, _LABELS_AT_ONCE // max(1, in_slice))
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
-    parts = [Comparisons(*(np.zeros(0),) * 6)]
+    parts = [Comparisons(*(np.zeros(0),) * 6, np.zeros((0, 3)))]
     n_slices, threads = 0, pl.thread_pool_size()
     waiting: deque[Future[Comparisons]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -81,6 +82,8 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
         comparisons,
         np.concatenate([np.zeros(0, bool), *is_distinct]),
         is_large,
+        whole.pairs,
+        whole.losses,
         whole.score,
         whole.shown,
         n_small,
@@ -121,6 +124,7 @@ class _WholeLog:
     pairs: Counted
     """The scored pairs."""
     margins: Margins
+    losses: RowLosses
     n: float
     """The weight of the rows that the scored rows stand for."""
     score: float
@@ -140,7 +144,8 @@ class _WholeLog:
         [score], [shown] = turn * search.values(counts, zero_division), search.shown(counts)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
         of_log = float(pairs.n.sum()), float(score), float(shown), rows
-        return cls(search, every, pairs, margins, *of_log)
+        losses = RowLosses.of(search, every, pairs)
+        return cls(search, every, pairs, margins, losses, *of_log)
 
     def compared(self, batch: Batch, first: int, last: int, needed: float) -> Comparisons:
         """Compare the slices with the numbers from `first` to `last` with their rests.
@@ -176,7 +181,10 @@ class _WholeLog:
             of_labels = search.below_expected(pairs, *pool)
             rest[by_labels], spread[by_labels], evidence[by_labels] = of_labels
         evidence = np.where(is_comparable, evidence, math.nan)
-        return Comparisons(score, rest, spread, evidence, *shown)
+        losses = np.full((last - first, 3), math.nan)
+        behind = np.flatnonzero(evidence > 0)
+        losses[behind] = self.losses.alone(pairs_of(batch.pairs, first + behind))
+        return Comparisons(score, rest, spread, evidence, shown[0], shown[1], losses)
 
     @property
     def _nothing(self) -> float:

@@ -39,7 +39,7 @@ def described(log: LogRows, slices: Ints) -> list[pl.Series]:
     """
     if not len(slices):
         return []
-    search, settings, whole = log.search, log.search.settings, log.whole
+    search, settings, whole = log.search, log.search.settings, log.compared.whole
     sides = Sides.of(log, [side for at in slices.tolist() for side in log.both(at)])
     sums = sides.by_pair
     pairs, inside = sides.pairs(*sums), sides.pairs(*(side[::2] for side in sums))
@@ -94,7 +94,7 @@ def _difference(sides: Sides, pairs: Counted, *, scores: Floats) -> Difference:
     ci, has_clusters = search.settings.ci, search.log.clusters is not None
     scorer = replace(search.scorer, zero_division=search.log.sliced.zero_division)
     draws = sides.draws(pairs) if has_clusters else None
-    pools = Pools(np.zeros(pairs.number, np.int64), sides.log.whole)
+    pools = Pools(np.zeros(pairs.number, np.int64), sides.log.compared.whole)
     asked = IntervalOptions(ci, is_compared=True)
     exact = {search.settings.metric.name: scores}
     [measured] = scorer.measured(pairs, asked, pools, draws, exact).values()

@@ -5,15 +5,15 @@ slice has two evidences, in standard errors: z of its own score beside the rest 
 its losses. A regression on the listed slices leaves ℓ of L. So the slice keeps z·ℓ/L. Where losses
 say little, as of slices with another mix of labels, it keeps z - (L - ℓ).
 
-Rows that are in the same listed slices have one pattern, so the regression needs only sums by
-pattern: of all rows, and of the rows of the slice. Candidates are looked at by what was last known
-of them, the surest first.
+The rows that slices have in common give a bound of ℓ. So rows are looked at only for the slices
+that may be the next ones.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,12 @@ from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Floats, Ints
 from polars_mcc._worst.loss_regression import LossRegression
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
-from polars_mcc._worst.rows_of_slices import LogRows, spans
+from polars_mcc._worst.rows_of_slices import Column, LogRows, spans
+from polars_mcc._worst.slice_counts import weights_of_values
 from polars_mcc._worst.slice_scores import ComparedSlices, coarser
+
+if TYPE_CHECKING:
+    from polars_mcc._counts.parquet_files import Codes
 
 _TELLING = 2.0
 """Evidence of losses of which a share may be explained."""
@@ -55,7 +59,7 @@ def list_slices(rows: LogRows, cutoff: Cutoff) -> SliceList:
         own[first] = rows.evidence(first)
         p = np.sort(normal(np.append(own[first], evidence[near[1:]])))
         if (p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any():
-            return _Steps(rows, cutoff, near, own).taken(near[:number].tolist())
+            return _Steps(rows, cutoff, near, own).taken(near[:number])
     return SliceList(near[:0], np.zeros(0), own, near[:0])
 
 
@@ -93,35 +97,50 @@ class _Steps:
         """The most own evidence that each may have."""
         firsts, lasts = spans(rows.compared, near)
         self.spans = dict(zip(near.tolist(), zip(firsts, lasts, strict=True), strict=True))
+        self.numbers = {at: self._number(at) for at in near.tolist()}
+        """The key of a slice that is a range of one number, or of one time."""
+        self.alone = dict(zip(near.tolist(), rows.compared.comparisons.losses[near], strict=True))
+        """The evidence of each by losses, its weight, and its loss."""
         self.within: dict[tuple[int, int], float] = {}
-        self.left: dict[int, float] = {}
-        """What was last known to be left of each candidate."""
         self.listed: list[int] = []
         self.out: set[int] = set()
-        self.nothing = self.regression = LossRegression.of(rows)
-        self.losses: dict[int, tuple[float, float]] = {}
-        """The evidence by losses of each candidate, alone and beside those listed now."""
+        self.regression = LossRegression.of(rows)
 
-    def taken(self, candidates: list[int]) -> SliceList:
+    def _number(self, at: int) -> int | None:
+        [keys] = np.nonzero(self.spans[at][0] >= 0)
+        is_range = len(keys) == 1 and self.rows.compared.keys[keys[0]].is_cut
+        return int(keys[0]) if is_range else None
+
+    def taken(self, candidates: Ints) -> SliceList:
         """Take all steps. The first is taken, as some slice passes by its own evidence."""
-        self.left = {at: self.most[at] for at in candidates}
-        sure: set[int] = set()
+        common = _RowsInCommon(self.rows, candidates)
         while len(self.listed) < self.cutoff.longest:
-            best = max(self.left, key=self.left.__getitem__, default=-1)
-            if best < 0 or not self._is_sure(self.left[best]):
+            best = next(self._surest(common), None)
+            if best is None:
                 break
-            if best in sure:
-                self._list(self._coarsest(best))
-                sure = set()
-            elif best in self.losses:
-                self.left[best] = self.beside(best)
-                sure.add(best)
-            else:
-                self.left[best] = self._kept(best, self._most(best), *self._by_losses(best))
+            self._list(self._coarsest(best))
         is_full = len(self.listed) == self.cutoff.longest
-        more = [at for at, left in self.left.items() if is_full and self._is_sure(left)]
+        more = [*self._surest(common)] if is_full else []
         listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
         return SliceList(listed, np.array(self._beside_others()), self.known_own, beyond)
+
+    def _surest(self, common: _RowsInCommon) -> Iterator[int]:
+        """The candidates that are sure beside the listed slices, the surest first."""
+        numbers = common.slices.tolist()
+        most, alone = np.array([*map(self._most, numbers)]), common.losses[:, 0]
+        left = _left_of(most, alone, common.bounds(self.regression))
+        has_bins = {one[0] for one in self.regression.columns if isinstance(one, tuple)}
+        is_range = np.array([self.numbers[at] in has_bins for at in numbers])
+        left[is_range] = most[is_range]
+        left[np.isin(common.slices, [*self.listed, *self.out])] = -math.inf
+        exact: set[int] = set()
+        while len(left) and self._is_sure(left[place := int(np.argmax(left))]):
+            if place in exact:
+                left[place] = -math.inf
+                yield numbers[place]
+            else:
+                left[place] = self.beside(numbers[place])
+                exact.add(place)
 
     def _is_sure(self, left: float) -> bool:
         if not self.listed:
@@ -140,41 +159,26 @@ class _Steps:
 
     def beside(self, at: int) -> float:
         """The evidence of a slice beside those listed."""
-        return self._within(at, self._kept(at, self.own(at), *self._by_losses(at)))
-
-    def _by_losses(self, at: int) -> tuple[float, float]:
-        """The evidence of a slice by losses: alone, and beside those listed."""
-        if at not in self.losses:
-            self.losses[at] = self._of_losses(at, self.regression)
-        return self.losses[at]
+        return self._within(at, self._kept(at, *self._of_losses(at, self.regression)))
 
     def _of_losses(self, at: int, regression: LossRegression) -> tuple[float, float]:
         """The evidence of a slice by losses: alone, and beside the columns of a regression.
 
         A range of a number is not beside the bins of this number.
         """
-        number, columns = self._number(at), regression.columns
+        number, columns = self.numbers[at], regression.columns
         if at in columns:
             sums = regression.losses_of(at)
         else:
-            sums = regression.losses(self.rows.of_slice(at))
+            sums = regression.losses(self.rows.of_column(at))
         own = [one for one in columns if one == at or (isinstance(one, tuple) and one[0] == number)]
-        alone = self.nothing.unexplained(sums.sum(axis=1, keepdims=True))
-        return alone, regression.unexplained(sums, frozenset(own))
+        return float(self.alone[at][0]), regression.unexplained(sums, frozenset(own))
 
-    def _number(self, at: int) -> int | None:
-        """The key of a slice that is a range of one number, or of one time."""
-        [keys] = np.nonzero(self.spans[at][0] >= 0)
-        is_range = len(keys) == 1 and self.rows.compared.keys[keys[0]].is_cut
-        return int(keys[0]) if is_range else None
-
-    def _kept(self, at: int, own: float, alone: float, left: float) -> float:
+    def _kept(self, at: int, alone: float, left: float) -> float:
         """What others leave of the own evidence of a slice, by its evidence by losses."""
         if left < _SECOND * alone and at not in self.listed and self._is_second_range(at):
             return 0.0
-        if alone > _TELLING:
-            return own * min(max(left / alone, 0.0), 1.0)
-        return max(own - max(alone - left, 0.0), 0.0)
+        return float(_left_of(*map(np.array, (self.own(at), alone, left))))
 
     def _is_second_range(self, at: int) -> bool:
         """Whether a slice overlaps a listed one, which has another range of the same key."""
@@ -209,7 +213,7 @@ class _Steps:
                 return best
             losses = self._of_losses(best, self._with(whole))
             self.listed.append(whole)
-            beside = self._within(best, self._kept(best, self.own(best), *losses))
+            beside = self._within(best, self._kept(best, *losses))
             self.listed.pop()
             if beside >= _OWN:
                 return best
@@ -226,7 +230,6 @@ class _Steps:
         """List a slice; then those that the others explain leave, the weakest first."""
         self.regression = self._with(slice_)
         self.listed.append(slice_)
-        self.left.pop(slice_, None)
         while len(self.listed) > 1:
             beside = self._beside_others()
             weakest = int(np.argmin(beside))
@@ -234,28 +237,70 @@ class _Steps:
                 break
             gone = self.listed.pop(weakest)
             self.out.add(gone)
-            numbers = {self._number(at) for at in self.listed}
+            numbers = {self.numbers[at] for at in self.listed}
             bins = [one for one in self.regression.columns if isinstance(one, tuple)]
             unused = [one for one in bins if one[0] not in numbers]
             self.regression = self.regression.without([gone, *unused])
-            # What it explained may come back.
-            self.left = {at: self._most(at) for at in self.left}
-        self.losses = {}
 
     def _beside_others(self) -> list[float]:
         """The evidence of each listed slice beside the others."""
         losses = [self._of_losses(at, self.regression) for at in self.listed]
         return [
-            self._within(at, self._kept(at, self.own(at), *of_losses))
+            self._within(at, self._kept(at, *of_losses))
             for at, of_losses in zip(self.listed, losses, strict=True)
         ]
 
     def _with(self, slice_: int) -> LossRegression:
         """The regression with one more slice. A range of a number comes with the bins of it."""
-        regression, number = self.regression, self._number(slice_)
+        regression, number = self.regression, self.numbers[slice_]
+        columns: list[Column] = [slice_]
         if number is not None and (number, 1) not in regression.columns:
-            key = self.rows.compared.keys[number]
-            codes = self.rows.search.log.rows[key.column]
-            for code in range(1, key.size):
-                regression = regression.plus((number, code), np.flatnonzero(codes == code))
-        return regression.plus(slice_, self.rows.of_slice(slice_))
+            columns += [(number, code) for code in range(1, self.rows.compared.keys[number].size)]
+        for column in columns:
+            regression = regression.plus(column, self.rows.of_column(column))
+        return regression
+
+
+def _left_of(own: Floats, alone: Floats, left: Floats) -> Floats:
+    """The own evidence, less what is explained of the evidence by losses."""
+    share = np.clip(left / np.maximum(alone, _TELLING), 0.0, 1.0)
+    less: Floats = np.maximum(own - np.maximum(alone - left, 0.0), 0.0)
+    return np.where(alone > _TELLING, own * share, less)
+
+
+class _RowsInCommon:
+    """Candidates, and how many rows they have in common with the columns of a regression."""
+
+    def __init__(self, rows: LogRows, slices: Ints) -> None:
+        """Sort slices by their keys, as the keys of a set are counted at once."""
+        self.rows, self.slices = rows, slices
+        compared = rows.compared
+        self.losses = compared.comparisons.losses[slices]
+        self.places = compared.places(slices)
+        self.of_set = np.searchsorted(compared.starts, slices, "right") - 1
+        self.in_columns: dict[Column, Floats] = {}
+
+    def bounds(self, regression: LossRegression) -> Floats:
+        """The most evidence that each slice may keep by its losses: (slices,)."""
+        for column in regression.columns:
+            if column not in self.in_columns:
+                self.in_columns[column] = self._in_common(column)
+        overlaps = [self.in_columns[column] for column in regression.columns]
+        return regression.at_most(self.losses[:, 1], self.losses[:, 2], overlaps)
+
+    def _in_common(self, column: Column) -> Floats:
+        """The weight of the rows that slices have in common with a column. NaN if not known."""
+        compared, logged = self.rows.compared, self.rows.search.log.rows
+        rows = self.rows.of_column(column)
+        weight, in_common = self.rows.weight(rows), np.full(len(self.slices), math.nan)
+        codes: dict[str, Codes] = {}
+        for number in np.unique(self.of_set).tolist():
+            keys = compared.sets[number].keys
+            new = [key.column for key in keys if key.column not in codes]
+            codes |= {name: logged[name][rows] for name in new}
+            table = weights_of_values(keys, codes, weight)
+            if table is not None:
+                [here] = np.nonzero(self.of_set == number)
+                places = [self.places[here, compared.keys.index(key)] for key in keys]
+                in_common[here] = table[tuple(places)]
+        return in_common

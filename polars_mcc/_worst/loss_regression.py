@@ -6,35 +6,31 @@ Rows that are in the same columns have one pattern, so sums by pattern are enoug
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
-from polars_mcc._worst.rows_of_slices import LogRows
+from polars_mcc._worst.row_losses import score_test, squared_residuals
+from polars_mcc._worst.rows_of_slices import Column, LogRows
 
-Column: TypeAlias = "int | tuple[int, int]"
-"""A slice, by its number; or a key that is cut, by its place, and the code of one of its bins."""
-
-_FREE = 5.0
-"""The least rows of a slice that a regression leaves free: else it explains the slice."""
 _NOTHING = 1e-7
 """The part of a column that other columns leave, if they span it."""
 
 
 class _Fit(NamedTuple):
-    """A regression on some columns: arrays (patterns,)."""
+    """A regression on some columns."""
 
     kept: Ints
-    """The patterns that have rows."""
-    sums: Floats
+    """The patterns that have rows: (patterns,)."""
+    every: Floats
+    """Sums over the rows of each of them: (5, patterns)."""
     axes: Floats
     """Orthonormal functions that span a constant and the columns: (functions, patterns)."""
     fit: Floats
-    squares: Floats
-    """Sums of w² and squared residuals."""
+    """The loss that is explained: (patterns,)."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +51,13 @@ class LossRegression:
     def of(cls, log: LogRows) -> LossRegression:
         """Explain nothing: all rows have one pattern."""
         of_row, is_in = np.zeros(len(log.cell), np.int32), np.zeros((1, 0), bool)
-        return cls(log, of_row, (), is_in, log.losses_of_all)
+        sums = np.append(len(of_row), log.compared.losses.of_log)[:, None]
+        return cls(log, of_row, (), is_in, sums)
 
     def plus(self, column: Column, rows: Ints) -> LossRegression:
         """The regression with one more column: the patterns of its rows are split."""
         number, inside = len(self.is_in), self.losses(rows)
-        [met] = np.nonzero(np.bincount(self.of_row[rows], minlength=number))
+        [met] = np.nonzero(inside[0])
         new = np.zeros(number, np.int32)
         new[met] = number + np.arange(len(met))
         of_row = self.of_row.copy()
@@ -87,20 +84,28 @@ class LossRegression:
     def unexplained(self, sums: Floats, but: frozenset[Column] = frozenset()) -> float:
         """How many standard errors a slice loses more than the columns explain, but for some.
 
-        It is the score test with the variance of the residuals (White 1980), or if this is larger,
-        with their mean: a slice almost without errors knows little of its variance. `sums` are
-        those of the slice by pattern.
+        `sums` are those of the slice by pattern.
         """
-        kept, (weight, *_), axes, fit, squares = self._fit(but)
+        kept, every, axes, fit = self._fit(but)
         here = sums[1:, kept]
-        share = _projected(axes, here[0])
-        own = _squared_residuals(here, fit)
-        free = float(here[0].sum() - (weight * share**2).sum())
-        variance = float((own * (1 - share) ** 2 + (squares - own) * share**2).sum())
-        variance = max(variance, float(squares.sum() / max(weight.sum(), 1)) * free)
-        if free <= _FREE or variance <= 0:
-            return 0.0
-        return float((here[1] - here[0] * fit).sum()) / math.sqrt(variance)
+        return float(score_test(here, every, fit, _projected(axes, here[0])))
+
+    def at_most(self, weight: Floats, loss: Floats, overlaps: Sequence[Floats]) -> Floats:
+        """Bounds of `unexplained`, with the mean variance alone, from rows in common: (slices,).
+
+        `weight` and `loss` are of slices, `overlaps` the weight of their rows in each column.
+        """
+        _, every, _, fit = self._fit(frozenset())
+        columns = np.column_stack([np.ones(len(self.is_in)), self.is_in])
+        in_common = np.column_stack([weight, *overlaps])
+        inverse = np.linalg.pinv(columns.T @ (self.sums[1][:, None] * columns), 1e-10)
+        free = weight - ((in_common @ inverse) * in_common).sum(1)
+        left = loss - in_common @ (inverse @ (columns.T @ self.sums[2]))
+        mean = squared_residuals(every, fit).sum() / max(every[0].sum(), 1.0)
+        with np.errstate(all="ignore"):
+            most = left / np.sqrt(mean * free)
+            most += 1e-6 * np.abs(most) + 1e-6  # for rounding
+        return np.where(np.isfinite(most), most, math.inf)
 
     def _fit(self, but: frozenset[Column]) -> _Fit:
         """The regression by least squares, by Gram and Schmidt's process.
@@ -109,8 +114,8 @@ class LossRegression:
         """
         if but not in self.fits:
             [kept] = np.nonzero((self.sums[0] > 0) & (self.sums[1] > 0))
-            sums = self.sums[1:, kept]
-            weight, axes = sums[0], np.zeros((0, len(kept)))
+            every = self.sums[1:, kept]
+            weight, axes = every[0], np.zeros((0, len(kept)))
             columns = self.without(but).is_in[kept].T.astype(np.float64)
             for column in (np.ones(len(kept)), *columns):
                 left = column
@@ -119,8 +124,7 @@ class LossRegression:
                 norm = math.sqrt((weight * left**2).sum())
                 if norm > _NOTHING * math.sqrt((weight * column).sum()):
                     axes = np.append(axes, [left / norm], axis=0)
-            fit = _projected(axes, sums[1])
-            self.fits[but] = _Fit(kept, sums, axes, fit, _squared_residuals(sums, fit))
+            self.fits[but] = _Fit(kept, every, axes, _projected(axes, every[1]))
         return self.fits[but]
 
 
@@ -128,10 +132,3 @@ def _projected(axes: Floats, sums: Floats) -> Floats:
     """The part of sums by pattern, per row, that the axes span."""
     part: Floats = np.einsum("ap,a->p", axes, np.einsum("ap,p->a", axes, sums))
     return part
-
-
-def _squared_residuals(sums: Floats, fit: Floats) -> Floats:
-    """Sums of w² (y - fit)²."""
-    _, _, squares, moved, squared = sums
-    left: Floats = squared - 2 * fit * moved + fit**2 * squares
-    return left

@@ -30,7 +30,8 @@ class Cutoff:
 
     def passes(self, evidence: float, n_listed: int) -> bool:
         """Whether so much evidence is enough for a list with this number of slices."""
-        return bool(normal(np.array([evidence]))[0] <= self.largest_p(n_listed))
+        p = normal(np.array([max(evidence, 0.0)]))[0]
+        return bool(p <= self.largest_p(n_listed))
 
     def largest_p(self, n_listed: int | Ints) -> float | Floats:
         """The largest p-value of a list with this number of slices."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
+
+Column: TypeAlias = "int | tuple[int, int]"
+"""A slice, by its number; or a key that is cut, by its place, and the code of one of its bins."""
 
 _NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
 
@@ -77,10 +80,13 @@ class LogRows:
         labels = np.divmod(pairs, counter.n_codes)
         return cls(search, compared, cell, weights, pair, found % n_clusters, n_clusters, *labels)
 
-    def of_slice(self, slice_: int) -> Ints:
-        """The rows of a slice."""
+    def of_column(self, column: Column) -> Ints:
+        """The rows of a slice, or of a bin."""
+        if isinstance(column, tuple):
+            place, code = column
+            return np.flatnonzero(self.search.log.rows[self.compared.keys[place].column] == code)
         is_in = np.ones(len(self.cell), bool)
-        firsts, lasts = spans(self.compared, np.array([slice_]))
+        firsts, lasts = spans(self.compared, np.array([column]))
         ends = zip(self.compared.keys, firsts[0].tolist(), lasts[0].tolist(), strict=True)
         for key, first, last in ends:  # Integers of Python leave codes as small as they are.
             if first >= 0:
@@ -104,8 +110,8 @@ class LogRows:
 
     def both(self, slice_: int, within: int | None = None) -> tuple[Sums, Sums]:
         """The rows of a slice, and all other rows, or those within another slice."""
-        rows = self.of_slice(slice_)
-        whole = slice(None) if within is None else self.of_slice(within)
+        rows = self.of_column(slice_)
+        whole = slice(None) if within is None else self.of_column(within)
         here, every = self.sums(rows), self.every if within is None else self.sums(whole)
         if here.n.dtype.kind == "i" and here.squares.dtype.kind == "i":
             return here, Sums(*(all_ - own for all_, own in zip(every, here, strict=True)))
@@ -119,46 +125,22 @@ class LogRows:
         return float(Sides.of(self, self.both(slice_, within)).evidence()[0])
 
     @cached_property
-    def whole(self) -> Counted:
-        """The scored pairs of all rows."""
-        side = Sides.of(self, [self.every])
-        return side.pairs(*side.by_pair)
-
-    @cached_property
     def _of_cell(self) -> Floats:
-        """Of a row of each cell, and of one that is not scored: s, s·y, s², s²·y and s²·y².
+        """What a row of each cell loses, and one that is not scored, see `RowLosses.of_pair`."""
+        losses, k = self.compared.losses, self.search.counter.n_codes
+        ids = self.gold * k + self.pred
+        of_pair = losses.of_pair[:, np.searchsorted(losses.gold * k + losses.pred, ids)]
+        return np.append(of_pair[:, self.pair], np.zeros((5, 1)), axis=1)
 
-        The loss y is minus the influence of the row on the score of all rows; with to="expected",
-        less the mean of its gold label. The row stands for s rows: none, if its label has no
-        influence, whatever is predicted, as a rate is not of it.
-        """
-        search, every = self.search, Sides.of(self, [self.every])
-        with np.errstate(all="ignore"):
-            of_metrics, *_ = search.scorer.influences(self.whole, is_smoothed=False)
-            phi = every.of_pairs(self.whole, of_metrics[search.settings.metric.name].phi)[0]
-            loss = -search.scale.turn * np.nan_to_num(phi)
-            each = np.nan_to_num(every.of_pairs(self.whole, self.whole.n)[0])
-            if search.settings.to == "expected":
-                _, of_gold = np.unique(self.gold, return_inverse=True)
-                loss -= (np.bincount(of_gold, each * loss) / np.bincount(of_gold, each))[of_gold]
-            stand_for = np.where(loss != 0, np.nan_to_num(each / every.by_pair[0][0]), 0.0)
-        total = max(float(weight.sum()) for weight in self.every)
-        squared = stand_for**2
-        table = stand_for, stand_for * loss, squared, squared * loss, squared * loss**2
-        values = np.array([_on_grid(of, total) for of in table])[:, self.pair]
-        return np.append(values, np.zeros((5, 1)), axis=1)
-
-    @property
-    def losses_of_all(self) -> Floats:
-        """The sums of `losses` over all rows: (6, 1)."""
-        counts = [self.every.n] * 2 + [self.every.squares] * 3
-        sums = [(of[:-1] * n).sum() for of, n in zip(self._of_cell, counts, strict=True)]
-        return np.array([[n] for n in (len(self.cell), *sums)], np.float64)
+    def weight(self, rows: Ints) -> Floats:
+        """The weight of some rows in the regression of losses."""
+        weight: Floats = self._of_cell[0][self.cell[rows]]
+        return weight * self.weights[0][rows] if self.weights else weight
 
     def losses(self, rows: Ints, group: Ints, number: int) -> Floats:
         """Sums of some rows by group, with weights w and losses y: (6, number).
 
-        They are 1, w, w·y, w², w²·y and w²·y².
+        They are 1, and those of `RowLosses.of_log`.
         """
         total = np.zeros((6, number))
         for some in portions(len(rows)):
@@ -169,15 +151,6 @@ class LogRows:
             each = [of[cells] * weight for of, weight in of_rows]
             total += [np.bincount(groups, of, number) for of in (None, *each)]
         return total
-
-
-def _on_grid(values: Floats, total: float) -> Floats:
-    """Round values such that sums of rows with this total weight are exact, in any order."""
-    largest = float(np.abs(values).max(initial=0.0)) * total
-    if not 0 < largest < math.inf:
-        return values
-    step = 2.0 ** (math.ceil(math.log2(largest)) - 53)
-    return np.round(values / step) * step
 
 
 @dataclass(frozen=True)

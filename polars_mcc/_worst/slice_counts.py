@@ -171,14 +171,7 @@ class SliceCounter:
         """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
         codes = [*(self.log.rows[key.column] for key in keys), self.pair]
         table = totals(codes, [*(key.size + 1 for key in keys), self.n_codes**2], weight)
-        for axis, key in enumerate(keys):  # Each value is a sum over its codes.
-            if not key.is_cut:
-                table = table[(slice(None),) * axis + (slice(key.size),)]
-                continue
-            spans = key.values.select("first", pl.col("last") + 1).to_numpy().ravel()
-            table = np.add.reduceat(table, spans, axis)
-            table = table.take(range(0, len(spans), 2), axis)
-        return table.reshape(-1, self.n_codes, self.n_codes)
+        return _of_values(table, keys).reshape(-1, self.n_codes, self.n_codes)
 
     def _in_groups(self, keys: CrossedKeys, least: float) -> _OfKeys:
         """Count the slices of a set of keys with Polars."""
@@ -278,6 +271,28 @@ class SliceCounter:
     def represented(self, pairs: Counted) -> Counted:
         """The scored pairs. If the log asks for it, they stand for rows without a gold label."""
         return reweighted(pairs, len(self.log.labels)) if self.is_reweighted else pairs
+
+
+def weights_of_values(
+    keys: CrossedKeys, codes: Mapping[str, Codes], weight: Floats
+) -> Floats | None:
+    """The weight of rows by the values of keys: an axis per key. None if the table is too large."""
+    sizes = [key.size + 1 for key in keys]
+    if math.prod(sizes) > _CELLS_OF_TABLE:
+        return None
+    return _of_values(totals([codes[key.column] for key in keys], sizes, weight), keys)
+
+
+def _of_values(table: Ints, keys: CrossedKeys) -> Ints:
+    """A table with an axis per key: from codes, and none, to values. A value may have many."""
+    for axis, key in enumerate(keys):
+        if not key.is_cut:
+            table = table[(slice(None),) * axis + (slice(key.size),)]
+            continue
+        spans = key.values.select("first", pl.col("last") + 1).to_numpy().ravel()
+        table = np.add.reduceat(table, spans, axis)
+        table = table.take(range(0, len(spans), 2), axis)
+    return table
 
 
 def _cells_of(pairs: Counted, first: int, last: int) -> tuple[Ints, Ints, Ints, Ints]:

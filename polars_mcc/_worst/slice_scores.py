@@ -26,6 +26,7 @@ from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 from polars_mcc._worst.p_value_cutoff import Cutoff
 from polars_mcc._worst.reweighted_slices import Margins
+from polars_mcc._worst.row_losses import RowLosses
 from polars_mcc._worst.slice_counts import (
     SliceCounter,
     SlicesOfKeys,
@@ -194,6 +195,8 @@ class Comparisons(NamedTuple):
     shown: Floats
     """The score as in `by` (see `ModelSearch.shown`); empty unless all slices are shown."""
     shown_rest: Floats
+    losses: Floats
+    """Of slices that are behind: see `RowLosses.alone`; else NaN: (slices, 3)."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,9 @@ class ComparedSlices:
     """Whether it has fewer rows than each slice with one key fewer."""
     is_large: Flags
     """Whether it has more than `max_share` of the scored rows: too few are left to compare it."""
+    whole: Counted
+    """The scored pairs of the log."""
+    losses: RowLosses
     overall: float
     """The score of the log. 0/0 is unknown, unless it counts as 0."""
     shown_overall: float

@@ -1,0 +1,105 @@
+"""The loss of a row, by its pair of labels, and the score test of a slice that loses more."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from polars_mcc._intervals.count_arrays import Counted
+from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
+
+if TYPE_CHECKING:
+    from polars_mcc._worst.slice_scores import ModelSearch
+
+_FREE = 5.0
+"""The least rows of a slice that a regression leaves free: else it explains the slice."""
+
+
+class RowLosses(NamedTuple):
+    """What rows lose by their pair: minus their influence on the score of all rows.
+
+    With to="expected", less the mean of their gold label. A row stands for s rows: for none, if its
+    label has no influence, whatever is predicted, as a rate is not of it.
+    """
+
+    gold: Ints
+    """The code of the gold label of each pair, sorted: (pairs,)."""
+    pred: Ints
+    of_pair: Floats
+    """For the loss y: s, s·y, s², s²·y and s²·y²: (5, pairs)."""
+    of_log: Floats
+    """The sums over all rows, with weights w: w, w·y, w², w²·y and w²·y²: (5,)."""
+
+    @classmethod
+    def of(cls, search: ModelSearch, every: Counted, scored: Counted) -> RowLosses:
+        """The losses of a log, from the pairs of its rows, and those that are scored."""
+        k = search.counter.n_codes
+        place = np.searchsorted(every.gold * k + every.pred, scored.gold * k + scored.pred)
+        phi, stand_for = np.zeros((2, len(every.n)))
+        with np.errstate(all="ignore"):
+            of_metrics, *_ = search.scorer.influences(scored, is_smoothed=False)
+            phi[place] = np.nan_to_num(of_metrics[search.settings.metric.name].phi)
+            loss = -search.scale.turn * phi
+            stand_for[place] = np.nan_to_num(scored.n / every.n[place])
+        if search.settings.to == "expected":
+            _, of_gold = np.unique(every.gold, return_inverse=True)
+            loss -= (np.bincount(of_gold, every.n * loss) / np.bincount(of_gold, every.n))[of_gold]
+        s = np.where(loss != 0, stand_for, 0.0)
+        total = float(max(every.n.sum(), every.squares.sum()))
+        table = s, s * loss, s**2, s**2 * loss, s**2 * loss**2
+        values = np.array([_on_grid(of, total) for of in table])
+        losses = cls(every.gold, every.pred, values, np.zeros(5))
+        return losses._replace(of_log=losses.sums(every)[:, 0])
+
+    def sums(self, pairs: Counted) -> Floats:
+        """The sums over the rows of slices, see `of_log`: (5, slices)."""
+        k = int(self.pred.max(initial=0)) + 1
+        place = np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
+        weights = [pairs.n] * 2 + [pairs.squares] * 3
+        of_pairs = zip(self.of_pair[:, place], weights, strict=True)
+        sums = [added_up(of * weight, pairs.slices, pairs.number) for of, weight in of_pairs]
+        return np.array(sums)
+
+    def alone(self, pairs: Counted) -> Floats:
+        """The evidence of slices beside no others, their weight, and their loss: (slices, 3)."""
+        here, every = self.sums(pairs), self.of_log[:, None]
+        with np.errstate(all="ignore"):  # A log may have no rows.
+            share, fit = (here[0] / every[0])[:, None], every[1] / every[0]
+        return np.column_stack([score_test(here[:, :, None], every, fit, share), here[0], here[1]])
+
+
+def _on_grid(values: Floats, total: float) -> Floats:
+    """Round values such that sums of rows with this total weight are exact, in any order."""
+    largest = float(np.abs(values).max(initial=0.0)) * total
+    if not 0 < largest < math.inf:
+        return values
+    step = 2.0 ** (math.ceil(math.log2(largest)) - 53)
+    return np.round(values / step) * step
+
+
+def score_test(here: Floats, every: Floats, fit: Floats, share: Floats) -> Floats:
+    """How many standard errors slices lose more than a regression explains.
+
+    It is the score test with the variance of the residuals (White 1980), or if this is larger, with
+    their mean: a slice almost without errors knows little of its variance. The last axis is of
+    patterns of rows. `here` and `every` are sums, see `RowLosses.of_log`. `fit` is of the losses,
+    `share` of the columns of the slices.
+    """
+    own, squares = squared_residuals(here, fit), squared_residuals(every, fit)
+    weight = every[0]
+    free = here[0].sum(-1) - (weight * share**2).sum(-1)
+    variance = (own * (1 - share) ** 2 + (squares - own) * share**2).sum(-1)
+    variance = np.maximum(variance, squares.sum() / max(weight.sum(), 1.0) * free)
+    with np.errstate(all="ignore"):
+        evidence = (here[1] - here[0] * fit).sum(-1) / np.sqrt(variance)
+    tested: Floats = np.where((free > _FREE) & (variance > 0), evidence, 0.0)
+    return tested
+
+
+def squared_residuals(sums: Floats, fit: Floats) -> Floats:
+    """Sums of w² (y - fit)²."""
+    _, _, squares, moved, squared = sums
+    left: Floats = squared - 2 * fit * moved + fit**2 * squares
+    return left
