@@ -52,13 +52,18 @@ def worst(
     - z is the evidence of a slice: the standard normal deviate of its p-value. L is the sum of its
       losses, in standard errors of a regression on nothing but the mean, and l of a regression on
       the slices that are listed: of its residuals e, and the residuals x of the column of the
-      slice, Σ e·x / √(Σ e²x²), with mean(e²)·Σ x² in place of Σ e²x² if it is larger.
+      slice, Σ e·x / √(Σ e²x²), with mean(e²)·Σ x² in place of Σ e²x² if it is larger; and 0 if
+      Σ x² is 5 or less. l is also at most the same with residuals from the means of the rows that
+      are in the same listed slices, if this Σ x² is at least half of the other.
     - Beside the listed slices, z·l/L is left, or z - (L - l) if L is 2 or less; and not more than
       the evidence of the slice beside the other rows of a listed slice that contains it.
     - A step takes the slice with the most evidence left. If less than 3 of it are left beside a
       slice with fewer keys that contains it, this one is taken instead: the one with the most
       evidence left. Then the listed slice with the least evidence beside the others leaves for
       good, while its p-value is above the bound for a list of this length (see `correction`).
+    - Once a range of a number or of times is listed, its bins are columns too, for all slices but
+      ranges of it alone. A slice that overlaps a listed one, with another range of the same key, is
+      taken only if l is at least L/2.
     - The list ends if the p-value of the next slice is above the bound for a list with it. Its
       first slice is taken whenever the p-values of all slices allow a list.
 

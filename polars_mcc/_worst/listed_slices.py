@@ -2,8 +2,9 @@
 
 The loss of a row is minus its influence on the score of all rows. Slices are columns of 0 and 1. A
 slice has two evidences, in standard errors: z of its own score beside the rest of the log, and L of
-its losses. A regression on the listed slices leaves ℓ of L. So the slice keeps z·ℓ/L. Where losses
-say little, as of slices with another mix of labels, it keeps z - (L - ℓ).
+its losses. The listed slices leave ℓ of L: of what they add up to, and among the rows that are in
+the same of them. So the slice keeps z·ℓ/L. Where losses say little, as of slices with another mix
+of labels, it keeps z - (L - ℓ).
 
 The rows that slices have in common give a bound of ℓ. So rows are looked at only for the slices
 that may be the next ones.
@@ -33,10 +34,8 @@ _TELLING = 2.0
 """Evidence of losses of which a share may be explained."""
 _OWN = 3.0
 """The evidence that a slice must keep beside one with fewer keys, to be listed instead of it."""
-_LEAST = 1 / 3
-"""The least share of its evidence that a slice must keep beside those listed."""
-_LEAST_OF_RANGE = 1 / 2
-"""The same beside another range of the same number."""
+_SECOND = 0.5
+"""The share of its evidence that a slice must keep beside another range of the same number."""
 
 
 class SliceList(NamedTuple):
@@ -130,7 +129,7 @@ class _Steps:
         """The candidates that are sure beside the listed slices, the surest first."""
         numbers = common.slices.tolist()
         most, alone = np.array([*map(self._most, numbers)]), common.losses[:, 0]
-        left = _left_of(most, alone, common.bounds(self.regression), _LEAST)
+        left = _left_of(most, alone, common.bounds(self.regression))
         has_bins = {one[0] for one in self.regression.columns if isinstance(one, tuple)}
         is_range = np.array([self.numbers[at] in has_bins for at in numbers])
         left[is_range] = most[is_range]
@@ -178,10 +177,9 @@ class _Steps:
 
     def _kept(self, at: int, alone: float, left: float) -> float:
         """What others leave of the own evidence of a slice, by its evidence by losses."""
-        needed = 0.0
-        if at not in self.listed:
-            needed = _LEAST_OF_RANGE if self._is_second_range(at) else _LEAST
-        return float(_left_of(*map(np.array, (self.own(at), alone, left)), needed))
+        if left < _SECOND * alone and at not in self.listed and self._is_second_range(at):
+            return 0.0
+        return float(_left_of(np.array(self.own(at)), np.array(alone), np.array(left)))
 
     def _is_second_range(self, at: int) -> bool:
         """Whether a slice overlaps a listed one, which has another range of the same key."""
@@ -264,14 +262,11 @@ class _Steps:
         return regression
 
 
-def _left_of(own: Floats, alone: Floats, left: Floats, needed: float) -> Floats:
-    """The own evidence, less what is explained of the evidence by losses.
-
-    It is 0 if less than the needed share is left of that.
-    """
+def _left_of(own: Floats, alone: Floats, left: Floats) -> Floats:
+    """The own evidence, less what is explained of the evidence by losses."""
     share = np.clip(left / np.maximum(alone, _TELLING), 0.0, 1.0)
     less = np.maximum(own - np.maximum(alone - left, 0.0), 0.0)
-    beside: Floats = np.where(alone > _TELLING, np.where(share < needed, 0.0, own * share), less)
+    beside: Floats = np.where(alone > _TELLING, own * share, less)
     return beside
 
 

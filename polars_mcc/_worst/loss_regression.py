@@ -31,6 +31,8 @@ class _Fit(NamedTuple):
     """Orthonormal functions that span a constant and the columns: (functions, patterns)."""
     fit: Floats
     """The loss that is explained: (patterns,)."""
+    group: Ints
+    """Patterns that the columns do not tell apart have one number: (patterns,)."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +86,23 @@ class LossRegression:
     def unexplained(self, sums: Floats, but: frozenset[Column] = frozenset()) -> float:
         """How many standard errors a slice loses more than the columns explain, but for some.
 
-        `sums` are those of the slice by pattern.
+        It is the least of two: beside columns that add up, and among rows in the same columns. The
+        second holds if these leave at least half as many rows of the slice free: of a slice that is
+        what two columns have in common, they leave none. `sums` are of the slice, by pattern.
         """
-        kept, every, axes, fit = self._fit(but)
+        kept, every, axes, fit, group = self._fit(but)
         here = sums[1:, kept]
-        return float(score_test(here, every, fit, _projected(axes, here[0])))
+        evidence, free = score_test(here, every, fit, _projected(axes, here[0]))
+        here, every = (np.array([np.bincount(group, of) for of in rows]) for rows in (here, every))
+        among, free_among = score_test(here, every, every[1] / every[0], here[0] / every[0])
+        return float(min(evidence, among) if free_among >= free / 2 else evidence)
 
     def at_most(self, weight: Floats, loss: Floats, overlaps: Sequence[Floats]) -> Floats:
         """Bounds of `unexplained`, with the mean variance alone, from rows in common: (slices,).
 
         `weight` and `loss` are of slices, `overlaps` the weight of their rows in each column.
         """
-        _, every, _, fit = self._fit(frozenset())
+        _, every, _, fit, _ = self._fit(frozenset())
         columns = np.column_stack([np.ones(len(self.is_in)), self.is_in])
         in_common = np.column_stack([weight, *overlaps])
         inverse = np.linalg.pinv(columns.T @ (self.sums[1][:, None] * columns), 1e-10)
@@ -124,7 +131,9 @@ class LossRegression:
                 norm = math.sqrt((weight * left**2).sum())
                 if norm > _NOTHING * math.sqrt((weight * column).sum()):
                     axes = np.append(axes, [left / norm], axis=0)
-            self.fits[but] = _Fit(kept, every, axes, _projected(axes, every[1]))
+            _, group = np.unique(columns, axis=1, return_inverse=True)
+            fit = _projected(axes, every[1])
+            self.fits[but] = _Fit(kept, every, axes, fit, group.reshape(-1))
         return self.fits[but]
 
 

@@ -67,7 +67,7 @@ class RowLosses(NamedTuple):
         here, every = self.sums(pairs), self.of_log[:, None]
         with np.errstate(all="ignore"):  # A log may have no rows.
             share, fit = (here[0] / every[0])[:, None], every[1] / every[0]
-        return np.column_stack([score_test(here[:, :, None], every, fit, share), here[0], here[1]])
+        return np.column_stack([score_test(here[:, :, None], every, fit, share)[0], *here[:2]])
 
 
 def _on_grid(values: Floats, total: float) -> Floats:
@@ -79,8 +79,8 @@ def _on_grid(values: Floats, total: float) -> Floats:
     return np.round(values / step) * step
 
 
-def score_test(here: Floats, every: Floats, fit: Floats, share: Floats) -> Floats:
-    """How many standard errors slices lose more than a regression explains.
+def score_test(here: Floats, every: Floats, fit: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """How many standard errors slices lose more than a regression explains, and their free rows.
 
     It is the score test with the variance of the residuals (White 1980), or if this is larger, with
     their mean: a slice almost without errors knows little of its variance. The last axis is of
@@ -89,13 +89,12 @@ def score_test(here: Floats, every: Floats, fit: Floats, share: Floats) -> Float
     """
     own, squares = squared_residuals(here, fit), squared_residuals(every, fit)
     weight = every[0]
-    free = here[0].sum(-1) - (weight * share**2).sum(-1)
+    free: Floats = here[0].sum(-1) - (weight * share**2).sum(-1)
     variance = (own * (1 - share) ** 2 + (squares - own) * share**2).sum(-1)
     variance = np.maximum(variance, squares.sum() / max(weight.sum(), 1.0) * free)
     with np.errstate(all="ignore"):
         evidence = (here[1] - here[0] * fit).sum(-1) / np.sqrt(variance)
-    tested: Floats = np.where((free > _FREE) & (variance > 0), evidence, 0.0)
-    return tested
+    return np.where((free > _FREE) & (variance > 0), evidence, 0.0), free
 
 
 def squared_residuals(sums: Floats, fit: Floats) -> Floats:
