@@ -25,12 +25,12 @@ def clause(key: str, text: pl.Expr) -> pl.Expr:
     """What the name of a slice says about one key, from the text of its value: `country = DE`.
 
     `bins` and the search name ranges. A name has the key in place of x: `x ≤ 25`, `25 < x ≤ 45.5`,
-    `x 26 to 45`, `x before 2026-03-16`.
+    `x 26 to 45`, `1m 30s < x ≤ 2m`, `x before 2026-03-16`.
     """
     text = value_in_words(text)
     name = pl.lit(key)
     is_range = text.str.contains(r"^(?:[≤>] |before \d|from \d.* on$|in the week |-?\d+ to -?\d+$)")
-    is_between = text.str.contains(r"^\S+ < x ≤ \S+$")
+    is_between = text.str.contains(r"^-?\d[^<≤]* < x ≤ -?\d[^<≤]*$")
     between = text.str.replace(" x ", pl.lit(f" {key} "), literal=True)
     return (
         pl.when(is_range)

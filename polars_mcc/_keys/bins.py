@@ -13,6 +13,7 @@ import polars as pl
 
 from polars_mcc._base.cuts_of_numbers import Number, as_cuts, is_above
 from polars_mcc._base.message_parts import Words, as_code, as_sql, column, option, said
+from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._frame.columns import (
     Frame,
     IntoColumn,
@@ -38,6 +39,8 @@ FORMATS: Mapping[str, str] = {
 FEW = 3
 """A search cuts numbers that have more than `FEW` times as many values as bins."""
 _FEW_TIMES = 60  # it cuts times with more values, such as two months of days
+_STEPS = (1, 5, 15, 60, 5 * 60, 15 * 60, 60 * 60, 6 * 60 * 60, 24 * 60 * 60)
+"""The seconds to which durations and times of the day are rounded."""
 _MANY = 100_000  # numbers, of which those that are near each other are cut as one
 
 
@@ -202,12 +205,18 @@ class Cuts:
         low = self.ends[first - 1] if first else None
         high = self.ends[last] if last < len(self.ends) else None
         if low is None:
-            return "all" if high is None else f"≤ {_text(high)}"
+            return "all" if high is None else f"≤ {self._text(high)}"
         if high is None:
-            return f"> {_text(low)}"
+            return f"> {self._text(low)}"
         if not self.dtype.is_integer():
-            return f"{_text(low)} < x ≤ {_text(high)}"
+            return f"{self._text(low)} < x ≤ {self._text(high)}"
         return f"{low + 1}" if low + 1 == high else f"{low + 1} to {high}"
+
+    def _text(self, end: Number) -> str:
+        if not is_clock(self.dtype):
+            return str(end).removesuffix(".0")
+        text = as_text(pl.lit(end, pl.Int64).cast(self.dtype), self.dtype)
+        return str(pl.select(text).item())
 
     @property
     def names(self) -> list[str]:
@@ -217,7 +226,10 @@ class Cuts:
 
     def bin_of(self, column: pl.Expr) -> pl.Expr:
         """The bin of each number; null for null."""
-        are_above = (is_above(column, self.dtype, end, or_at=False) for end in self.ends)
+        number, dtype = column, self.dtype
+        if is_clock(dtype):
+            number, dtype = column.to_physical(), pl.Int64()
+        are_above = (is_above(number, dtype, end, or_at=False) for end in self.ends)
         ends_below = (is_above_end.cast(pl.UInt32) for is_above_end in are_above)
         place = pl.sum_horizontal(pl.lit(0, pl.UInt32), *ends_below)
         if self.dtype.is_float():
@@ -271,10 +283,6 @@ def times_named(key: pl.Series) -> pl.Series | None:
     return times if times.null_count() == key.null_count() else None
 
 
-def _text(end: Number) -> str:
-    return str(end).removesuffix(".0")
-
-
 def cut_if_many(
     log: Described[Any], columns: Mapping[str, IntoColumn], number: int
 ) -> dict[str, Bins]:
@@ -308,6 +316,11 @@ def is_calendar(dtype: pl.DataType) -> bool:
     return isinstance(dtype, (pl.Date, pl.Datetime))
 
 
+def is_clock(dtype: pl.DataType) -> bool:
+    """Whether values are durations or times of the day, which a search cuts as numbers."""
+    return isinstance(dtype, (pl.Duration, pl.Time))
+
+
 def span(times: pl.Expr) -> pl.Expr:
     """How many days lie between the first and the last date of times; null without times."""
     return (times.max().dt.date() - times.min().dt.date()).dt.total_days()
@@ -338,8 +351,9 @@ def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:
     *columns, (weight, _) = rows.collect_schema().items()
     weighed = []
     for name, dtype in columns:
-        value = pl.col(name) if dtype.is_integer() else pl.col(name).cast(pl.Float64)
-        is_number = value.is_not_null() if dtype.is_integer() else value.is_finite()
+        is_whole = dtype.is_integer() or is_clock(dtype)
+        value = pl.col(name).to_physical() if is_whole else pl.col(name).cast(pl.Float64)
+        is_number = value.is_not_null() if is_whole else value.is_finite()
         found = rows.filter(is_number & (pl.col(weight) > 0))
         weighed.append(found.select(value=value, weight=pl.col(weight).cast(pl.Float64)))
     low, high = pl.col("value").min().alias("low"), pl.col("value").max().alias("high")
@@ -350,7 +364,7 @@ def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:
             weighed[place] = _condensed(weighed[place], *map(float, ends))
     found_of = zip(columns, pl.collect_all(weighed, engine="streaming"), strict=True)
     return [
-        Cuts((*(_ends(found, number) if found["value"].n_unique() > few else ()),), dtype)
+        Cuts((*(_ends(found, number, dtype) if found["value"].n_unique() > few else ()),), dtype)
         for (_, dtype), found in found_of
     ]
 
@@ -379,7 +393,7 @@ def places_sampled(rows: int) -> pl.Series:
     return pl.concat(parts)
 
 
-def _ends(values: pl.DataFrame, number: int) -> list[float | int]:
+def _ends(values: pl.DataFrame, number: int, dtype: pl.DataType) -> list[float | int]:
     """Round numbers near the quantiles by weight, below the largest value."""
     if values.is_empty():
         return []
@@ -389,13 +403,15 @@ def _ends(values: pl.DataFrame, number: int) -> list[float | int]:
     places = upto.search_sorted(parts).clip(upper_bound=len(upto) - 1)
     ends, largest = values["value"].gather(places).unique().sort(), values["value"][-1]
     exact = ends.filter(ends < largest).to_list()
-    rounded = sorted({*_rounded(exact)})
+    units = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+    second = units[getattr(dtype, "time_unit", "ns")] if is_clock(dtype) else 0
+    rounded = sorted({*_rounded(exact, [steps * second for steps in _STEPS if second])})
     is_cut = len(rounded) == len(exact) and values["value"][0] <= min(rounded, default=largest)
     return rounded if is_cut and max(rounded, default=-math.inf) < largest else exact
 
 
-def _rounded(ends: list[float | int]) -> list[float | int]:
-    """Numbers rounded to about a tenth of their distance."""
+def _rounded(ends: list[float | int], steps: Sequence[int]) -> list[float | int]:
+    """Numbers rounded to about a tenth of their distance: to these steps, or to powers of ten."""
     gaps = [high - low for low, high in itertools.pairwise(ends)]
     rounded: list[float | int] = []
     for at, end in enumerate(ends):
@@ -404,7 +420,7 @@ def _rounded(ends: list[float | int]) -> list[float | int]:
         if digits is None:
             rounded.append(end)
         elif isinstance(end, int):
-            step = 10 ** max(-digits, 0)
+            step = max((of for of in steps if of <= gap / 10), default=10 ** max(-digits, 0))
             rounded.append(end // step * step)
         else:
             rounded.append(round(end, min(max(digits, -300), 300)))

@@ -35,6 +35,7 @@ from polars_mcc._keys.bins import (
     Cuts,
     cuts_of,
     is_calendar,
+    is_clock,
     places_sampled,
     span,
     unit_of,
@@ -123,8 +124,8 @@ class CodedLog:
 
 
 def is_ordered(dtype: pl.DataType) -> bool:
-    """Whether values can be cut into ranges: numbers, dates and datetimes."""
-    return dtype.is_numeric() or is_calendar(dtype)
+    """Whether values can be cut into ranges: numbers, dates and times, durations."""
+    return dtype.is_numeric() or is_calendar(dtype) or is_clock(dtype)
 
 
 def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
@@ -144,7 +145,8 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
     sample = _sample(log, read, texts, sampled)
     cuts = {}
     if bins is not None:
-        numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
+        cut = {key for key, dtype in log.key_dtypes.items() if is_ordered(dtype)}
+        numbers = [key for key in log.keys if key in cut and not is_calendar(log.key_dtypes[key])]
         of_keys = read.lazy().select(
             *(KEY + key for key in numbers),
             weight=pl.lit(1) if log.weight_name is None else "weight",

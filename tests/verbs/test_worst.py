@@ -55,6 +55,15 @@ def p_of(part: Counter, rest: Counter) -> float | None:
     return math.erfc(math.sqrt(max(g, 0) / 2))
 
 
+def name_of(low: float, high: float) -> str:
+    """A range of integers, as it is named."""
+    if low == -math.inf:
+        return f"≤ {high}"
+    if high == math.inf:
+        return f"> {low}"
+    return f"{high}" if low + 1 == high else f"{low + 1} to {high}"
+
+
 def is_in(part: int, whole: int) -> bool:
     return part & ~whole == 0
 
@@ -65,15 +74,30 @@ class Search:
     The bits of an integer are the rows of a set.
     """
 
-    def __init__(self, log: pl.DataFrame, method: str, depth: int, min_n: int) -> None:
+    def __init__(
+        self, log: pl.DataFrame, method: str, depth: int, min_n: int, cuts: tuple[int, ...] = ()
+    ) -> None:
+        """`cuts` are those of the last key."""
         self.method = method
+        ends = (-math.inf, *cuts, math.inf)
+        self.bins = [name_of(*both) for both in itertools.pairwise(ends)] if cuts else []
+        ranges = [*itertools.pairwise(ends), *((ends[0], end) for end in cuts)]
+        ranges = [*ranges, *((end, ends[-1]) for end in cuts)] if cuts else []
+
+        def values(key: str, value: object) -> list[object]:
+            if key != KEYS[-1] or not cuts:
+                return [value]
+            return [*{name_of(low, high): None for low, high in ranges if low < value <= high}]
+
         self.known: dict[tuple[int, int], float | None] = {}
         self.cells, slices = Counter(), Counter()
         for place, row in enumerate(log.rows(named=True)):
             self.cells[row["gold"], row["pred"]] |= 1 << place
             for size in range(1, depth + 1):
                 for keys in itertools.combinations(KEYS, size):
-                    slices[tuple((key, row[key]) for key in keys)] |= 1 << place
+                    for one in itertools.product(*(values(key, row[key]) for key in keys)):
+                        slices[tuple(zip(keys, one, strict=True))] |= 1 << place
+        self.every = {one: rows for one, rows in slices.items() if len(one) == 1}
         large = {one: rows for one, rows in slices.items() if rows.bit_count() >= min_n}
         self.slices = {
             one: rows
@@ -119,13 +143,36 @@ class Search:
 
     def more(self, one, listed) -> float:
         """How many standard errors a slice loses more than a regression on others explains."""
-        model = [np.ones(self.height), *(self.rows(self.slices[other]) for other in listed)]
-        model, own = np.column_stack(model), self.rows(self.slices[one])
+        key = KEYS[-1]
+        has_bins = any(len(other) == 1 and other[0][0] == key for other in listed)
+        bins = self.bins if has_bins and {*dict(one)} != {key} else []
+        columns = [self.rows(self.slices[other]) for other in listed]
+        columns += [self.rows(self.every[(key, name),]) for name in bins]
+        model, own = np.column_stack([np.ones(self.height), *columns]), self.rows(self.slices[one])
         left, free = (x - model @ np.linalg.lstsq(model, x)[0] for x in (self.loss, own))
+        _, group = np.unique(model, axis=0, return_inverse=True)
+        means = [np.bincount(group, x) / np.bincount(group) for x in (self.loss, own)]
+        among = self.loss - means[0][group], own - means[1][group]
+        tests = [(left, free), among] if among[1] @ among[1] >= free @ free / 2 else [(left, free)]
+        return min(self.evidence(*both) for both in tests)
+
+    @staticmethod
+    def evidence(left, free) -> float:
         if free @ free <= 5:
             return 0.0
         variance = max((left**2) @ (free**2), (left**2).mean() * (free @ free))
-        return left @ own / math.sqrt(variance)
+        return left @ free / math.sqrt(variance)
+
+    def is_second(self, one, listed) -> bool:
+        """Whether a slice overlaps a listed one that has another range of the same key."""
+        key = KEYS[-1]
+        return bool(self.bins) and any(
+            self.slices[one] & self.slices[other]
+            and key in dict(one)
+            and key in dict(other)
+            and dict(one)[key] != dict(other)[key]
+            for other in listed
+        )
 
     def beside(self, one, listed) -> float:
         """The p-value of a slice beside those listed."""
@@ -134,6 +181,8 @@ class Search:
             self.more(one, []),
             self.more(one, [other for other in listed if other != one]),
         )
+        if one not in listed and left < first / 2 and self.is_second(one, listed):
+            return 1.0
         z = z * min(max(left / first, 0), 1) if first > 2 else z - max(first - left, 0)
         wholes = [
             self.slices[other]
@@ -170,9 +219,11 @@ class Search:
                 gone.add(weakest)
 
 
-def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) -> dict:
+def worst_of(
+    log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30, cuts: tuple[int, ...] = ()
+) -> dict:
     """The listed slices: {slice: numbers}."""
-    search = Search(log, method, depth, min_n)
+    search = Search(log, method, depth, min_n, cuts)
     found = search.listed()
     overall = float(exact(search.table(search.everything)))
     ranked = sorted(found.values())
@@ -250,6 +301,53 @@ def test_a_slice_is_listed_once_by_its_reason(seed):
     assert found == worst_of(log, "bh").keys()
     assert len(found & planted) >= 4
     assert len(found) <= len(planted) + 1
+
+
+def other_mix(seed: int, rows: int = 3000) -> pl.DataFrame:
+    """Few positives if a = 1: its MCC is low, and its losses are not."""
+    rng = np.random.default_rng(seed)
+    keys = {name: rng.integers(0, 4, rows) for name in KEYS}
+    gold = (rng.random(rows) < np.where(keys["a"] == 1, 0.05, 0.5)).astype(int)
+    return pl.DataFrame({**keys, "gold": gold, "pred": gold ^ (rng.random(rows) < 0.1)})
+
+
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_losses_that_say_little_explain_little(seed):
+    log = other_mix(seed)
+    found = {slice_of(row) for row in log.mcc.worst(*KEYS, bins=None).rows(named=True)}
+    assert found == worst_of(log, "bh").keys()
+    assert (("a", 1),) in found
+
+
+def number_beside(seed: int, rows: int = 2500) -> pl.DataFrame:
+    """Misses rise with the number c, with which b goes; and there are more if a = 1."""
+    rng = np.random.default_rng(seed)
+    a, c = rng.integers(0, 3, rows), rng.integers(0, 40, rows)
+    b = np.where(rng.random(rows) < 0.8, c // 10, rng.integers(0, 4, rows))
+    misses = 0.05 + 0.012 * c * (seed % 2 == 0) + 0.3 * (c > 24) * (seed % 2) + 0.2 * (a == 1)
+    gold = rng.integers(0, 3, rows)
+    pred = np.where(rng.random(rows) < misses, (gold + rng.integers(1, 3, rows)) % 3, gold)
+    return pl.DataFrame({"a": a, "b": b, "c": c, "gold": gold, "pred": pred})
+
+
+@pytest.mark.parametrize("seed", first(2, range(6)))
+def test_a_number_is_listed_by_its_ranges(seed):
+    """Other keys are compared bin by bin, and a second range must keep half of its evidence."""
+    log = number_beside(seed)
+    keys = [pl.col("a").cast(pl.String), pl.col("b").cast(pl.String), "c"]
+    tested = log.mcc.worst("c", bins=5, verdicts=True)["c"]
+    cuts = sorted(int(name[2:]) for name in tested if name.startswith("≤ "))
+    answer = log.mcc.worst(*keys, bins=5)
+    words = log.with_columns(keys[:2])
+    wanted = worst_of(words, "bh", cuts=(*cuts,))
+    found = {slice_of(row): row for row in answer.rows(named=True)}
+    assert found.keys() == wanted.keys()
+    assert (("a", "1"),) in found
+    assert not any("b" in dict(one) for one in found)
+    for slice_, numbers in wanted.items():
+        for name, number in numbers.items():
+            if name != "n_untested":  # Bins without rows are not counted.
+                assert found[slice_][name] == pytest.approx(number, rel=1e-7, abs=1e-14), name
 
 
 @pytest.mark.slow
@@ -544,6 +642,37 @@ def test_numbers_and_times_are_found_without_preparation(run):
     assert (both["at"].split()[0], both["country"]) == ("from", "FR")
     assert "2026-03-02" <= both["at"].split()[1] <= "2026-03-16"
     assert answer.schema["age"] == answer.schema["at"] == pl.String
+
+
+@in_turn(dtype=[pl.Time(), *(pl.Duration(unit) for unit in ("ms", "us", "ns"))])
+def test_durations_and_times_of_the_day_are_cut(dtype):
+    """At whole seconds; null is a value of its own, and few values stay as they are."""
+    rng = np.random.default_rng(3)
+    seconds = rng.integers(0, 7200, 4000)
+    unit = 10 ** (9 if dtype == pl.Time else {"ms": 3, "us": 6, "ns": 9}[dtype.time_unit])
+    ticks = pl.Series(seconds * unit + rng.integers(0, unit, 4000))
+    gold = rng.integers(0, 2, 4000)
+    wrong = rng.random(4000) < np.where(seconds > 5400, 0.3, 0.08)
+    log = pl.DataFrame({"at": ticks.cast(dtype), "gold": gold, "pred": gold ^ wrong})
+    log = log.with_columns(at=pl.when(pl.int_range(4000) % 50 > 0).then("at"))
+    answer = log.mcc.worst("at")
+    [row] = answer.to_dicts()
+    above = row["at"].removeprefix("> ")
+    if dtype == pl.Time:
+        at = pl.Series([above]).str.to_time("%H:%M:%S").to_physical().item() / unit
+    else:
+        parts = {part[-1]: int(part[:-1]) for part in above.split()}
+        at = sum(parts.get(one, 0) * size for one, size in (("h", 3600), ("m", 60), ("s", 1)))
+    assert abs(at - 5400) <= 720
+    assert at % 60 == 0
+    assert row["n"] == (log["at"].to_physical() > at * unit).sum()
+    assert row["slice"] == f"at > {above}"
+    every = log.mcc.worst("at", verdicts=True)
+    assert None in every["at"]
+    assert every["slice"].str.contains(" < at ≤ ").any()
+    few = log.with_columns(pl.lit(1).cast(dtype).alias("at")).mcc.worst("at", verdicts=True)
+    assert few["at"].n_unique() == few.height == 1
+    assert few.schema["at"] == pl.String
 
 
 def test_the_confusion_that_costs_most():
