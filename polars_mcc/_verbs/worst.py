@@ -87,9 +87,9 @@ def worst(
             row stands for.
         max_share: The largest share of the rows, or of the sum of weights, of a slice that is
             tested: beside a larger one, too few rows are left.
-        bins: The number of bins. A numeric key with more than three times as many values is cut at
-            round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
-            all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
+        bins: The number of bins. A key of numbers, durations or times of the day with more than
+            three times as many values is cut at round numbers near its quantiles. Its slices are
+            the bins, all numbers up to a cut, and all numbers above a cut. Dates are cut by day, week or month, whichever gives
             few enough bins. Their slices are the bins, all times before a cut, and all times from
             a cut on. None: each number and each time is a value of its own.
         top: The largest number of rows of the answer, for all models together. None: all rows. A
