@@ -16,7 +16,7 @@ from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, places_in
 from polars_mcc._worst.p_value_cutoff import LENIENT
-from polars_mcc._worst.reweighted_slices import Margins, rows_per_label, whole_at
+from polars_mcc._worst.reweighted_slices import Margins
 from polars_mcc._worst.row_losses import RowLosses
 from polars_mcc._worst.slice_counts import (
     Batch,
@@ -39,8 +39,8 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     A slice that cannot have enough evidence for the list, whatever its limits, gets evidence 0.
     """
     whole = _WholeLog.of(search)
-    # Rests of a metric of pairs have all pairs.
-    in_slice = len(whole.every.n) if search.settings.metric.pairs else len(search.log.labels)
+    # Rests that are scored by pair have all pairs.
+    in_slice = len(whole.every.n) if search.is_by_pair else len(search.log.labels)
     step = max(1, _LABELS_AT_ONCE // max(1, in_slice))
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
@@ -139,7 +139,7 @@ class _WholeLog:
         every = search.counter.whole()
         pairs = search.counter.represented(every)
         margins = search.counter.margins(pairs, 0, 1)
-        counts = pairs if search.settings.metric.pairs else margins
+        counts = pairs if search.is_by_pair else margins
         turn, zero_division = search.scale.turn, search.scorer.zero_division
         [score], [shown] = turn * search.values(counts, zero_division), search.shown(counts)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
@@ -154,8 +154,13 @@ class _WholeLog:
         """
         search, turn, values = self.search, self.search.scale.turn, self.search.values
         settings, metric = search.settings, search.settings.metric
-        here, left = self._margins(batch.pairs, first, last)
-        own, others = self._pairs(batch.pairs, first, last) if metric.pairs else (here, left)
+        counter, number = search.counter, last - first
+        if search.is_by_pair:
+            own, others = self._pairs(batch.pairs, first, last)
+            here, left = (counter.margins(pairs, 0, number) for pairs in (own, others))
+        else:
+            own = here = counter.margins(batch.pairs, first, last)
+            others = left = rest_of(here, self.margins, self._nothing)
         score, rest = turn * values(own, search.scorer.zero_division), turn * values(others, None)
         shown: list[Floats] = [np.zeros(0)] * 2
         if settings.verdicts:
@@ -190,21 +195,6 @@ class _WholeLog:
     def _nothing(self) -> float:
         """What rounding may leave of the rows of a rest."""
         return float(self.every.n.sum()) * self.search.scorer.rounding
-
-    def _margins(
-        self, pairs: Counted | PairTables, first: int, last: int
-    ) -> tuple[Margins, Margins]:
-        """The margins of slices, and of their rests."""
-        counter, nothing = self.search.counter, self._nothing
-        if not counter.is_reweighted:
-            here = counter.margins(pairs, first, last)
-            return here, rest_of(here, self.margins, nothing)
-        sizes = counter.by_prediction(pairs, first, last)
-        here = counter.margins(pairs, first, last, rows_per_label(*sizes))
-        rests = rest_of(sizes, counter.by_prediction(self.every, 0, 1), nothing)
-        per_label = rows_per_label(*rests)
-        taken = counter.margins(pairs, first, last, per_label)
-        return here, rest_of(taken, whole_at(self.every, per_label), nothing)
 
     def _pairs(self, pairs: Counted | PairTables, first: int, last: int) -> tuple[Counted, Counted]:
         """The scored pairs of slices, and of their rests."""

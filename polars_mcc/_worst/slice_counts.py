@@ -22,7 +22,7 @@ from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._intervals.count_arrays import Counted, equal_rows
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog, totals
-from polars_mcc._worst.reweighted_slices import Margins, effective_rows, reweighted
+from polars_mcc._worst.reweighted_slices import Margins, reweighted
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
@@ -156,7 +156,8 @@ class SliceCounter:
                 squares = self._table(keys, weights.squares)[:, :k, :k]
                 effective = equal_rows(n_scored, squares.sum((1, 2)))
         if self.is_reweighted:
-            effective = effective_rows(*(part.sum(1) for part in (n[:, :, :k], n[:, :k, :k])))
+            every = pairs_of(PairTables(n[:, :, :k], None), np.arange(len(n)))
+            effective = equal_rows(*self.represented(every).sums)
         [large] = np.nonzero(effective >= least)
         n_small = int(np.count_nonzero((n_all > 0) | (unscored[0] > 0))) - len(large)
         places = np.unravel_index(large, [key.values.height for key in keys] or [1])
@@ -229,44 +230,23 @@ class SliceCounter:
         cells = rows.filter(*where).group_by(*columns).agg(pl.col(*sums).sum())
         return cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0))
 
-    def margins(
-        self,
-        pairs: Counted | PairTables,
-        first: int,
-        last: int,
-        per_label: Floats | None = None,
-    ) -> Margins:
-        """How often each label is gold, predicted, and both; or each score, by gold label.
-
-        `per_label` is how many rows a labelled row of each prediction counts as: (slices, labels).
-        """
+    def margins(self, pairs: Counted | PairTables, first: int, last: int) -> Margins:
+        """How often each label is gold, predicted, and both; or each score, by gold label."""
         k = len(self.log.labels)
         if isinstance(pairs, PairTables):
-            table = pairs.n[first:last, :k]
-            table = table if per_label is None else table * per_label[:, None]
+            table = pairs.n[first:last]
             return [table.sum(2), table.sum(1), np.diagonal(table, axis1=1, axis2=2).copy()]
-        slices, gold, pred, n = _cells_of(pairs, first, last)
-        if per_label is not None:
-            [labelled] = np.nonzero(gold < k)
-            slices, gold, pred, n = (array[labelled] for array in (slices, gold, pred, n))
-            n = n * per_label[slices, pred]
-        rows = slices * k
+        start, stop = np.searchsorted(pairs.slices, [first, last])
+        slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
+        rows = (slices - first) * k
         if self.log.sliced.is_of_scores:
             is_positive = self.log.labels.to_numpy()[gold] == 1
             sides = [((rows + pred)[here], n[here]) for here in (is_positive, ~is_positive)]
         else:
             is_hit = gold == pred
             sides = [(rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])]
-        return [_table(cells, n, last - first, k) for cells, n in sides]
-
-    def by_prediction(self, pairs: Counted | PairTables, first: int, last: int) -> Margins:
-        """The rows with each prediction, and those of them with a label: each (slices, labels)."""
-        k = len(self.log.labels)
-        if isinstance(pairs, PairTables):
-            tables = pairs.n[first:last]
-            return [tables.sum(1), tables[:, :k].sum(1)]
-        slices, gold, pred, n = _cells_of(pairs, first, last)
-        return [_table(slices * k + pred, side, last - first, k) for side in (n, n * (gold < k))]
+        tables = [added_up(n, cells, (last - first) * k) for cells, n in sides]
+        return [table.reshape(last - first, k) for table in tables]
 
     def represented(self, pairs: Counted) -> Counted:
         """The scored pairs. If the log asks for it, they stand for rows without a gold label."""
@@ -293,18 +273,6 @@ def _of_values(table: Ints, keys: CrossedKeys) -> Ints:
         table = np.add.reduceat(table, spans, axis)
         table = table.take(range(0, len(spans), 2), axis)
     return table
-
-
-def _cells_of(pairs: Counted, first: int, last: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """The slices, which get the numbers from 0 on, the labels and the rows of some pairs."""
-    start, stop = np.searchsorted(pairs.slices, [first, last])
-    slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
-    return slices - first, gold, pred, n
-
-
-def _table(cells: Ints, n: Ints, slices: int, labels: int) -> Ints:
-    """Add up rows by their cell of a table."""
-    return added_up(n, cells, slices * labels).reshape(slices, labels)
 
 
 def pairs_of(pairs: Counted | PairTables, slices: Ints) -> Counted:

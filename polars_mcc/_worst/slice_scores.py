@@ -146,6 +146,11 @@ class ModelSearch:
         return Limits(score, proportion, rows_up, rows_down, high - score, measured.phi)
 
     @property
+    def is_by_pair(self) -> bool:
+        """Whether a score needs the pairs of a slice, not only how often each label is met."""
+        return bool(self.settings.metric.pairs) or self.counter.is_reweighted
+
+    @property
     def is_by_labels(self) -> bool:
         """Whether a slice is tested by gold label if its rest lacks one of its classes."""
         is_of_rows = self.scorer.is_frequency and not self.scorer.is_reweighted
