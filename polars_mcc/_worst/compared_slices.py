@@ -16,12 +16,11 @@ from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, places_in
 from polars_mcc._worst.p_value_cutoff import LENIENT
-from polars_mcc._worst.reweighted_slices import Margins
 from polars_mcc._worst.row_losses import RowLosses
 from polars_mcc._worst.slice_counts import (
     Batch,
     CrossedKeys,
-    PairTables,
+    Margins,
     SlicesOfKeys,
     pairs_of,
 )
@@ -155,6 +154,8 @@ class _WholeLog:
         search, turn, values = self.search, self.search.scale.turn, self.search.values
         settings, metric = search.settings, search.settings.metric
         counter, number = search.counter, last - first
+        own: Counted | Margins
+        others: Counted | Margins
         if search.is_by_pair:
             own, others = self._pairs(batch.pairs, first, last)
             here, left = (counter.margins(pairs, 0, number) for pairs in (own, others))
@@ -196,7 +197,7 @@ class _WholeLog:
         """What rounding may leave of the rows of a rest."""
         return float(self.every.n.sum()) * self.search.scorer.rounding
 
-    def _pairs(self, pairs: Counted | PairTables, first: int, last: int) -> tuple[Counted, Counted]:
+    def _pairs(self, pairs: Counted, first: int, last: int) -> tuple[Counted, Counted]:
         """The scored pairs of slices, and of their rests."""
         counter, number = self.search.counter, last - first
         own = pairs_of(pairs, np.arange(first, last))
@@ -211,7 +212,7 @@ class _WholeLog:
 
     def _below_rest(
         self,
-        counted: Counted | PairTables,
+        counted: Counted,
         first: int,
         n: Floats,
         score: Floats,

@@ -22,13 +22,15 @@ from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._intervals.count_arrays import Counted, equal_rows
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog, totals
-from polars_mcc._worst.reweighted_slices import Margins, reweighted
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
 
 CrossedKeys: TypeAlias = tuple[CodedKey, ...]
 """A set of keys that are crossed."""
+
+Margins: TypeAlias = list[Ints]
+"""Counts of labels, or of scores: each (slices, labels)."""
 
 _CELLS_OF_TABLE = 2**22  # at most: 32 MB
 _CELLS_AT_ONCE = 2**21  # at most, in the tables that are counted at once, if these are several
@@ -46,23 +48,6 @@ class SlicesOfKeys(NamedTuple):
     """The rows that are not scored, and those of them without a gold label: (2, slices)."""
 
 
-class PairTables(NamedTuple):
-    """Slices with a table of both labels each: arrays (slices, gold labels, predictions).
-
-    If labelled rows stand for others, rows without a gold label come last. `pairs_of` lists the
-    pairs of some slices. To list all pairs would take longer than to count.
-    """
-
-    n: Ints
-    squares: Ints | None
-    """The sums of squared sample weights; None: n."""
-
-    @property
-    def number(self) -> int:
-        """How many slices there are."""
-        return len(self.n)
-
-
 class Batch(NamedTuple):
     """The slices of some sets of keys that are large enough, and their counts."""
 
@@ -71,11 +56,11 @@ class Batch(NamedTuple):
     """The weight of the scored rows of each slice."""
     n_small: int
     """How many slices have too few rows."""
-    pairs: Counted | PairTables
+    pairs: Counted
     """The pairs of all slices, one set after the other: see `SliceCounter.is_reweighted`."""
 
 
-_OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted | PairTables, int]
+_OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted, int]
 """The large slices of a set of keys, their pairs, and the number of other slices."""
 
 
@@ -112,8 +97,8 @@ class SliceCounter:
 
     def whole(self) -> Counted:
         """The pairs of the whole log, as one slice: see `is_reweighted`."""
-        count = self._in_table if self.n_pairs <= _CELLS_OF_TABLE else self._in_groups
-        return pairs_of(count((), 0)[1], np.zeros(1, np.int64))
+        _, pairs, _ = self._counted((), 0)
+        return pairs._replace(number=1)
 
     def batches(self, depth: int) -> Iterator[Batch]:
         """Count every set of up to `depth` keys, many sets at a time.
@@ -122,64 +107,93 @@ class SliceCounter:
         """
         keys = [key for key in self.log.keys.values() if key.size]
         keys = sorted(keys, key=lambda key: -key.size)
-        small: dict[CrossedKeys, float] = {}
-        large: dict[CrossedKeys, float] = {}  # Grouping makes a cell per row, at most.
-        for number in range(1, depth + 1):
-            for of_set in itertools.combinations(keys, number):
-                cells = math.prod(key.size + 1 for key in of_set) * self.n_pairs
-                if cells <= _CELLS_OF_TABLE:
-                    small[of_set] = cells
-                else:
-                    large[of_set] = len(self.gold)
+        sets = [
+            of_set
+            for number in range(1, depth + 1)
+            for of_set in itertools.combinations(keys, number)
+        ]
+        small = [of_set for of_set in sets if self._cells(of_set) <= _CELLS_OF_TABLE]
+        large = [of_set for of_set in sets if self._cells(of_set) > _CELLS_OF_TABLE]
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
             waiting: deque[Iterator[_OfKeys]] = deque()
-            for portion in _counted_at_once(small):
-                waiting.append(pool.map(self._in_table, portion, itertools.repeat(self.min_n)))
+            while small:
+                size = np.cumsum([*map(self._cells, small)])
+                portion = max(int(np.searchsorted(size, _CELLS_AT_ONCE, "right")), 1)
+                counted = pool.map(self._counted, small[:portion], itertools.repeat(self.min_n))
+                small = small[portion:]
+                waiting.append(counted)
                 if len(waiting) > 1:
                     yield _batch([*waiting.popleft()])
             for last in waiting:
                 yield _batch([*last])
-        for portion in _counted_at_once(large):
-            yield _batch([self._in_groups(of_set, self.min_n) for of_set in portion])
+        for of_set in large:  # Polars takes all threads for one.
+            yield _batch([self._counted(of_set, self.min_n)])
 
-    def _in_table(self, keys: CrossedKeys, least: float) -> _OfKeys:
-        """Count the slices of a set of keys with NumPy."""
-        weights, k = self.log.weights, len(self.log.labels)
-        n = self._table(keys, None if weights is None else weights.n)
-        n_all, n_scored = n.sum((1, 2)), n[:, :k, :k].sum((1, 2))
-        effective, squares = n_scored, None
-        unscored = np.stack([n_all - n_scored, n[:, k:].sum((1, 2))])
-        if weights is not None:
-            nulls = self._table(keys, weights.n_null)
-            unscored = unscored + np.stack([nulls.sum((1, 2)), nulls[:, k:].sum((1, 2))])
-            if weights.squares is not None:
-                squares = self._table(keys, weights.squares)[:, :k, :k]
-                effective = equal_rows(n_scored, squares.sum((1, 2)))
+    def _cells(self, keys: CrossedKeys) -> float:
+        return math.prod(key.size + 1 for key in keys) * self.n_pairs
+
+    def _counted(self, keys: CrossedKeys, least: float) -> _OfKeys:
+        """Count the slices of a set of keys."""
+        k, count = len(self.log.labels), self._in_groups
+        if self._cells(keys) <= _CELLS_OF_TABLE:
+            count = self._in_table
+        starts, places, gold, pred, n, n_null, squares = count(keys)
+        slices = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(gold)))
+        has_gold = gold < k
+        is_scored = has_gold & (pred < k)
+        left_out = n * ~is_scored + n_null
+        weights = n * is_scored, squares * is_scored, left_out, left_out * ~has_gold
+        n_scored, n_squares, *unscored = (np.add.reduceat(of, starts) for of in weights)
+        is_pair = pred < k if self.is_reweighted else is_scored
+        [kept] = np.nonzero(is_pair & (n > 0))
+        arrays = slices, gold, pred, n, squares
+        pairs = Counted(len(starts), *(array[kept] for array in arrays))
+        is_frequency = self.log.sliced.is_frequency
+        effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
         if self.is_reweighted:
-            every = pairs_of(PairTables(n[:, :, :k], None), np.arange(len(n)))
-            effective = equal_rows(*self.represented(every).sums)
+            effective = equal_rows(*self.represented(pairs).sums)
         [large] = np.nonzero(effective >= least)
-        n_small = int(np.count_nonzero((n_all > 0) | (unscored[0] > 0))) - len(large)
-        places = np.unravel_index(large, [key.values.height for key in keys] or [1])
-        pairs = n[:, :, :k] if self.is_reweighted else n[:, :k, :k]
-        tables = PairTables(pairs[large], None if squares is None else squares[large])
-        of_keys = SlicesOfKeys(
-            keys, np.array(places, np.int32), n_scored[large], unscored[:, large]
-        )
-        return of_keys, tables, n_small
+        left_out = np.stack(unscored)[:, large]
+        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], left_out)
+        return of_keys, pairs_of(pairs, large), len(starts) - len(large)
 
-    def _table(self, keys: CrossedKeys, weight: Ints | None) -> Ints:
-        """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
+    def _in_table(self, keys: CrossedKeys) -> list[Ints]:
+        """The pairs of a set of keys, sorted by slice.
+
+        They are the first pair and the places of each slice, and of each pair gold, pred, n, n_null
+        and squares.
+        """
         codes = [*(self.log.rows[key.column] for key in keys), self.pair]
-        table = totals(codes, [*(key.size + 1 for key in keys), self.n_codes**2], weight)
-        return _of_values(table, keys).reshape(-1, self.n_codes, self.n_codes)
+        sizes, weights = [*(key.size + 1 for key in keys), self.n_codes**2], self.log.weights
+        of_rows: list[Ints | None] = [None]
+        if weights is not None:
+            of_rows = [weights.n, weights.n_null]
+        if weights is not None and weights.squares is not None:
+            of_rows.append(weights.squares)
+        tables = [_of_values(totals(codes, sizes, weight), keys) for weight in of_rows]
+        filled = np.flatnonzero(np.any([table != 0 for table in tables[:2]], axis=0))
+        ids, pair = np.divmod(filled, self.n_codes**2)
+        starts = np.flatnonzero(np.diff(ids, prepend=-1))
+        places = np.array(np.unravel_index(ids[starts], tables[0].shape[:-1] or (1,)), np.int32)
+        n, *others = (table.ravel()[filled] for table in tables)
+        n_null = others[0] if others else np.zeros(1, np.int64)
+        of_pairs = *np.divmod(pair, self.n_codes), n, n_null, others[1] if others[1:] else n
+        return [starts, places, *of_pairs]
 
-    def _in_groups(self, keys: CrossedKeys, least: float) -> _OfKeys:
-        """Count the slices of a set of keys with Polars."""
-        columns = [key.column for key in keys]
+    def _in_groups(self, keys: CrossedKeys) -> list[Ints]:
+        """The same as `_in_table`, by grouping rows."""
+        columns, weights = [key.column for key in keys], self.log.weights
         by = [*columns, "gold", "pred"]
         codes = {name: self.log.rows[name] for name in columns}
-        cells = self.grouped(codes, {}, *(pl.col(key.column) < key.size for key in keys))
+        rows = pl.LazyFrame({**codes, "gold": self.gold, "pred": self.pred})
+        sums = {"n": pl.len().cast(pl.Int64)}
+        if weights is not None:
+            squares = weights.n if weights.squares is None else weights.squares
+            of_rows = {"n": weights.n, "n_null": weights.n_null, "squares": squares}
+            rows = rows.with_columns(pl.lit(pl.Series(name, of)) for name, of in of_rows.items())
+            sums = {name: pl.col(name).sum() for name in of_rows}
+        cells = rows.filter(*(pl.col(key.column) < key.size for key in keys))
+        cells = cells.group_by(by).agg(**sums)
         for key in keys:
             if key.is_cut:  # Each value is a sum over its codes.
                 of_values = key.values.lazy().select(
@@ -190,52 +204,21 @@ class SliceCounter:
                 cells = cells.join(of_values.explode(key.column), on=key.column)
                 cells = cells.drop(key.column).rename({"place": key.column})
                 cells = cells.group_by(by).agg(pl.all().sum())
-        rows = cells.sort(by).collect()
-        slices, places = numbered(rows, columns)
-        gold, pred, n, n_null, squares = (
-            rows[name].to_numpy() for name in (*by[-2:], "n", "n_null", "squares")
-        )
-        has_gold = gold < len(self.log.labels)
-        is_scored = has_gold & (pred < len(self.log.labels))
-        left_out = np.where(is_scored, 0, n) + n_null
-        n_scored, n_squares, *unscored = (
-            added_up(weight, slices, places.shape[1])
-            for weight in (n * is_scored, squares * is_scored, left_out, left_out * ~has_gold)
-        )
-        is_pair = pred < len(self.log.labels) if self.is_reweighted else is_scored
-        [kept] = np.nonzero(is_pair & (n > 0))
-        arrays = slices, gold.astype(int), pred.astype(int), n, squares
-        pairs = Counted(places.shape[1], *(array[kept] for array in arrays))
-        is_frequency = self.log.sliced.is_frequency
-        effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
-        if self.is_reweighted:
-            effective = equal_rows(*self.represented(pairs).sums)
-        [large] = np.nonzero(effective >= least)
-        left_out = np.stack(unscored)[:, large]
-        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], left_out)
-        return of_keys, pairs_of(pairs, large), places.shape[1] - len(large)
-
-    def grouped(
-        self, codes: Mapping[str, Codes], clusters: Mapping[str, Ints], *where: pl.Expr
-    ) -> pl.LazyFrame:
-        """Add up the weights of rows by codes, both labels, and clusters."""
-        columns = {**codes, "gold": self.gold, "pred": self.pred, **clusters}
-        rows, weights = pl.DataFrame(columns).lazy(), self.log.weights
         if weights is None:
-            cells = rows.filter(*where).group_by(*columns).agg(n=pl.len().cast(pl.Int64))
-            return cells.with_columns(n_null=pl.lit(0, pl.Int64), squares="n")
-        squares = weights.n if weights.squares is None else weights.squares
-        sums = {"n": weights.n, "n_null": weights.n_null, "squares": squares}
-        rows = rows.with_columns(pl.lit(pl.Series(name, weight)) for name, weight in sums.items())
-        cells = rows.filter(*where).group_by(*columns).agg(pl.col(*sums).sum())
-        return cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0))
+            cells = cells.with_columns(n_null=pl.lit(0, pl.Int64), squares="n")
+        cells = cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0)).sort(by)
+        found = cells.with_columns(pl.col(*by).cast(pl.Int64)).collect()
+        places = np.array([found[name].to_numpy() for name in columns]).reshape(
+            len(keys), found.height
+        )
+        is_new = np.diff(places, prepend=-1).any(axis=0) if keys else np.arange(found.height) == 0
+        starts = np.flatnonzero(is_new)
+        of_pairs = ("gold", "pred", "n", "n_null", "squares")
+        return [starts, places[:, starts], *(found[name].to_numpy() for name in of_pairs)]
 
-    def margins(self, pairs: Counted | PairTables, first: int, last: int) -> Margins:
+    def margins(self, pairs: Counted, first: int, last: int) -> Margins:
         """How often each label is gold, predicted, and both; or each score, by gold label."""
         k = len(self.log.labels)
-        if isinstance(pairs, PairTables):
-            table = pairs.n[first:last]
-            return [table.sum(2), table.sum(1), np.diagonal(table, axis1=1, axis2=2).copy()]
         start, stop = np.searchsorted(pairs.slices, [first, last])
         slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
         rows = (slices - first) * k
@@ -249,8 +232,27 @@ class SliceCounter:
         return [table.reshape(last - first, k) for table in tables]
 
     def represented(self, pairs: Counted) -> Counted:
-        """The scored pairs. If the log asks for it, they stand for rows without a gold label."""
-        return reweighted(pairs, len(self.log.labels)) if self.is_reweighted else pairs
+        """The scored pairs. If the log asks for it, they stand for rows without a gold label.
+
+        A slice has N_j rows with the prediction j, of which n_j have a label. Each of these counts
+        as N_j / n_j rows. A slice has no pairs if one of its predictions has no labelled row.
+        """
+        if not self.is_reweighted:
+            return pairs
+        strata, of_pair = np.unique(
+            np.stack([pairs.slices, pairs.pred]).astype(np.int64), axis=1, return_inverse=True
+        )
+        of_pair = of_pair.reshape(-1)
+        is_labelled = pairs.gold < len(self.log.labels)
+        every, labelled = (
+            added_up(n, of_pair, strata.shape[1]) for n in (pairs.n, pairs.n * is_labelled)
+        )
+        is_known = np.ones(pairs.number, bool)
+        is_known[strata[0, labelled == 0]] = False
+        kept = np.flatnonzero(is_labelled & is_known[pairs.slices])
+        ratio = every[of_pair[kept]] / labelled[of_pair[kept]]
+        slices, gold, pred, n, _ = (array[kept] for array in pairs[1:])
+        return Counted(pairs.number, slices, gold, pred, n * ratio, n * ratio * ratio)
 
 
 def weights_of_values(
@@ -275,56 +277,18 @@ def _of_values(table: Ints, keys: CrossedKeys) -> Ints:
     return table
 
 
-def pairs_of(pairs: Counted | PairTables, slices: Ints) -> Counted:
+def pairs_of(pairs: Counted, slices: Ints) -> Counted:
     """The pairs of some slices, which get the numbers from 0 on."""
-    if isinstance(pairs, PairTables):
-        tables = pairs.n[slices]
-        [filled] = np.nonzero(tables.ravel())
-        places, pair = np.divmod(filled, max(math.prod(tables.shape[1:]), 1))
-        labels, n = np.divmod(pair, max(tables.shape[2], 1)), tables.ravel()[filled]
-        squares = n if pairs.squares is None else pairs.squares[slices].ravel()[filled]
-        return Counted(len(slices), places, *labels, n, squares)
-    place = np.full(pairs.number, -1)
-    place[slices] = np.arange(len(slices))
-    new = place[pairs.slices]
-    [kept] = np.nonzero(new >= 0)
-    return Counted(len(slices), new[kept], *(array[kept] for array in pairs[2:]))
-
-
-def numbered(cells: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, Ints]:
-    """The number of each row of sorted codes, and the codes of each number: (columns, numbers)."""
-    if not columns:
-        return np.zeros(cells.height, np.int64), np.zeros((0, 1), np.int64)
-    places = np.array([cells[name].to_numpy() for name in columns], np.int64)
-    is_new = np.diff(places.reshape(len(columns), -1), prepend=-1).any(axis=0)
-    return np.cumsum(is_new) - 1, places[:, is_new]
+    of_slice, cells = pairs.rows.rows_of(slices)
+    return Counted(len(slices), of_slice, *(array[cells] for array in pairs[2:]))
 
 
 def _batch(of_sets: Sequence[_OfKeys]) -> Batch:
     """Number the slices of several sets of keys one after the other."""
     sets, of_each, n_small = zip(*of_sets, strict=True)
     n = np.concatenate([of_set.n for of_set in sets]).astype(np.float64)
-    if isinstance(of_each[0], PairTables):
-        tables = np.concatenate([pairs.n for pairs in of_each])
-        squares = [pairs.squares for pairs in of_each if pairs.squares is not None]
-        together = PairTables(tables, np.concatenate(squares) if squares else None)
-        return Batch(sets, n, sum(n_small), together)
     firsts = np.cumsum([0, *(pairs.number for pairs in of_each)])
     slices = [pairs.slices + first for pairs, first in zip(of_each, firsts[:-1], strict=True)]
     arrays = map(np.concatenate, zip(*(pairs[2:] for pairs in of_each), strict=True))
     counted = Counted(int(firsts[-1]), np.concatenate(slices), *arrays)
     return Batch(sets, n, sum(n_small), counted)
-
-
-def _counted_at_once(cells: Mapping[CrossedKeys, float]) -> Iterator[list[CrossedKeys]]:
-    """Split sets of keys into portions of at most `_CELLS_AT_ONCE` together, or of one set."""
-    portion: list[CrossedKeys] = []
-    total = 0.0
-    for keys, size in cells.items():
-        if portion and total + size > _CELLS_AT_ONCE:
-            yield portion
-            portion, total = [], 0.0
-        portion.append(keys)
-        total += size
-    if portion:
-        yield portion

@@ -25,9 +25,9 @@ from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 from polars_mcc._worst.p_value_cutoff import Cutoff
-from polars_mcc._worst.reweighted_slices import Margins
 from polars_mcc._worst.row_losses import RowLosses
 from polars_mcc._worst.slice_counts import (
+    Margins,
     SliceCounter,
     SlicesOfKeys,
 )
