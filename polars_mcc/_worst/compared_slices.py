@@ -74,7 +74,6 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
         [*search.log.keys.values()],
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
-        {frozenset(of_keys.keys): place for place, of_keys in enumerate(sets)},
         n,
         stand_for,
         unscored,

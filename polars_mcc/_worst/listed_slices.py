@@ -25,7 +25,7 @@ from polars_mcc._worst.loss_regression import LossRegression
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.rows_of_slices import Column, LogRows, spans
 from polars_mcc._worst.slice_counts import weights_of_values
-from polars_mcc._worst.slice_scores import ComparedSlices, coarser
+from polars_mcc._worst.slice_scores import ComparedSlices
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
@@ -222,10 +222,12 @@ class _Steps:
 
     def _wholes(self, at: int) -> list[int]:
         """The slices with fewer keys that contain a slice, and may be listed."""
-        compared, gone = self.rows.compared, {*self.listed, *self.out}
-        [clauses] = compared.clauses(np.array([at]))
-        found = [compared.number_of(whole) for whole in coarser(clauses)[:-1]]
-        return [at for at in found if at is not None and at in self.most and at not in gone]
+        gone, n_keys = {*self.listed, *self.out}, self._n_keys(at)
+        found = (one for one in self.spans if one not in gone and self._n_keys(one) < n_keys)
+        return [whole for whole in found if self._contains(whole, at)]
+
+    def _n_keys(self, at: int) -> int:
+        return int(np.count_nonzero(self.spans[at][0] >= 0))
 
     def _list(self, slice_: int) -> None:
         """List a slice; then those that the others explain leave, the weakest first."""

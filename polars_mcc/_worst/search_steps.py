@@ -76,17 +76,13 @@ def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
     keys, metric = log.keys.values(), settings.metric.name
     if rows.is_empty():
         return pl.DataFrame(schema=schema)
-    value, said = (
-        [pl.lit(key.values[column]).gather(pl.col(key.column)) for key in keys]
-        for column in ("value", "said")
-    )
+    value = [pl.lit(key.values["value"]).gather(pl.col(key.column)) for key in keys]
     set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
     of_keys = {} if settings.long else dict(zip(log.keys, value, strict=True))
     values = of_keys | {
         metric: pl.col("score_b"),
         f"{metric}_rest": pl.col("score_a"),
         f"{metric}_expected": pl.col("expected"),
-        SAID: crossed_name(said),
         SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
         "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
     }
@@ -114,7 +110,14 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
             rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
     if rows.is_empty():
         return rows
+    keys = search.log.keys.values()
+    said = [pl.lit(key.values["said"]).gather(pl.col(key.column)) for key in keys]
+    rows = rows.with_columns(crossed_name(said).alias(SAID))
+    name_of = pl.col("explained_by").replace_strict(
+        rows["number"], rows[SAID], default=None, return_dtype=pl.String
+    )
     return rows.with_columns(
+        name_of,
         n_tested=pl.lit(n_tested, pl.Int64),
         n_untested=pl.lit(compared.n_small + n_slices - n_tested, pl.Int64),
         loss=_loss(search, compared),
@@ -156,7 +159,7 @@ def _listed(log: LogRows, listed: SliceList, cutoff: Cutoff) -> pl.DataFrame:
             left=listed.beside / own,
         ),
         verdict=pl.lit(LISTED),
-        explained_by=pl.lit(None, pl.String),
+        explained_by=pl.lit(None, pl.Int64),
     )
     gap = turn * pl.col("diff_low" if turn < 0 else "diff_high")
     order = -_loss(search, compared) if settings.rank == "loss" else gap
@@ -205,20 +208,13 @@ def _unlisted(
 def _explained_by(
     compared: ComparedSlices, listed: SliceList, slices: Ints, explained: Flags
 ) -> pl.Series:
-    """The surest listed slice that shares rows with each explained slice, in words."""
+    """The surest listed slice that shares rows with each explained slice: its number."""
     (firsts, lasts), (first, last) = (spans(compared, of) for of in (slices, listed.slices))
     surest = np.full(len(slices), -1)
     for place in np.argsort(listed.beside).tolist():
         shares = (np.maximum(firsts, first[place]) <= np.minimum(lasts, last[place])).all(axis=1)
-        surest[shares & explained] = place
-    of_listed = compared.clauses(listed.slices)
-    said = [
-        " and ".join(compared.keys[key].values["said"][place] for key, place in slice_)
-        for slice_ in of_listed
-    ]
-    return pl.Series(
-        [said[place] if place >= 0 else None for place in surest.tolist()], dtype=pl.String
-    )
+        surest[shares & explained] = listed.slices[place]
+    return pl.Series(surest).replace(-1, None)
 
 
 def _in_order(log: CodedLog, rows: pl.DataFrame) -> pl.DataFrame:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -31,9 +30,6 @@ from polars_mcc._worst.slice_counts import (
     SliceCounter,
     SlicesOfKeys,
 )
-
-Clauses: TypeAlias = tuple[tuple[int, int], ...]
-"""A slice, as the place of each of its keys with the place of the value of this key."""
 
 _NOT_A_NUMBER = -sys.float_info.max
 """Stands for a score of NaN, as NaN in an array is an unknown score."""
@@ -213,8 +209,6 @@ class ComparedSlices:
     sets: Sequence[SlicesOfKeys]
     starts: Ints
     """The number of the first slice of each set: (sets,)."""
-    place_of_set: Mapping[frozenset[CodedKey], int]
-    """The place of the set of these keys."""
     n: Ints
     """The weight of the scored rows."""
     stand_for: Ints
@@ -248,29 +242,7 @@ class ComparedSlices:
                 table[rows, column[key]] = places[slices[rows] - self.starts[number]]
         return table
 
-    def clauses(self, slices: Ints) -> list[Clauses]:
-        """The keys of slices with their values."""
-        rows = self.places(slices).tolist()
-        return [tuple((key, place) for key, place in enumerate(row) if place >= 0) for row in rows]
-
-    def number_of(self, slice_: Clauses) -> int | None:
-        """The number of the slice with these keys and values, if it was large enough."""
-        places = {self.keys[key]: place for key, place in slice_}
-        set_ = self.place_of_set.get(frozenset(places))
-        if set_ is None:
-            return None
-        of_keys = self.sets[set_]
-        wanted = np.array([[places[key]] for key in of_keys.keys])
-        [same] = np.nonzero((of_keys.places == wanted).all(0))
-        return int(self.starts[set_] + same[0]) if len(same) else None
-
 
 def as_shown(scores: Floats) -> pl.Series:
     """A column of the scores that `ModelSearch.shown` gives: NaN becomes null."""
     return pl.Series(scores, nan_to_null=True).replace(_NOT_A_NUMBER, math.nan)
-
-
-def coarser(slice_: Clauses) -> list[Clauses]:
-    """The slices with some of the keys of a slice, the fewest first; last, the slice itself."""
-    sizes = range(1, len(slice_) + 1)
-    return [kept for size in sizes for kept in itertools.combinations(slice_, size)]

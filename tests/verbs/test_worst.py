@@ -192,6 +192,10 @@ class Search:
         ps = [self.behind(self.slices[one], whole) for whole in wholes]
         return max([2 * norm.sf(max(z, 0)), *(1.0 if p is None else p for p in ps)])
 
+    def is_whole(self, one, part) -> bool:
+        """Whether a slice with fewer keys contains a part."""
+        return {*dict(one)} < {*dict(part)} and is_in(self.slices[part], self.slices[one])
+
     def listed(self) -> dict:
         """Each listed slice, with its p-value beside the others."""
         self.loss = self.losses()
@@ -205,7 +209,7 @@ class Search:
             best = min(p, key=p.get, default=None)
             if best is None or (listed and p[best] > self.bar(len(listed) + 1)):
                 return {one: self.beside(one, listed) for one in listed}
-            while wholes := [one for one in others if {*one} < {*best} and p[one] < 1]:
+            while wholes := [one for one in others if self.is_whole(one, best) and p[one] < 1]:
                 whole = min(wholes, key=p.get)
                 if norm.isf(self.beside(best, [*listed, whole]) / 2) >= 3:
                     break
