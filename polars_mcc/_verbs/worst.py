@@ -62,8 +62,8 @@ def worst(
       evidence left. Then the listed slice with the least evidence beside the others leaves for
       good, while its p-value is above the bound for a list of this length (see `correction`).
     - Once a range of a number or of times is listed, its bins are columns too, for all slices but
-      ranges of it alone. A slice that overlaps a listed one, with another range of the same key, is
-      taken only if l is at least L/2.
+      ranges of it alone. Of a slice that overlaps a listed one, with another range of the same key,
+      nothing is left if l is below L/2.
     - The list ends if the p-value of the next slice is above the bound for a list with it. Its
       first slice is taken whenever the p-values of all slices allow a list.
 

@@ -177,7 +177,7 @@ class _Steps:
 
     def _kept(self, at: int, alone: float, left: float) -> float:
         """What others leave of the own evidence of a slice, by its evidence by losses."""
-        if left < _SECOND * alone and at not in self.listed and self._is_second_range(at):
+        if left < _SECOND * alone and self._is_second_range(at):
             return 0.0
         return float(_left_of(np.array(self.own(at)), np.array(alone), np.array(left)))
 

@@ -181,7 +181,7 @@ class Search:
             self.more(one, []),
             self.more(one, [other for other in listed if other != one]),
         )
-        if one not in listed and left < first / 2 and self.is_second(one, listed):
+        if left < first / 2 and self.is_second(one, listed):
             return 1.0
         z = z * min(max(left / first, 0), 1) if first > 2 else z - max(first - left, 0)
         wholes = [
