@@ -521,7 +521,7 @@ def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
         found = pl.DataFrame(rows).with_columns(w=pl.Series(weights))
         answer = found.mcc(sample_weight="w").worst("half", "all", depth=1, min_n=1, verdicts=True)
         verdicts = dict(answer.select("all", "verdict").iter_rows())
-        assert verdicts["a"] == "no interval"
+        assert verdicts["a"] == "too few rows"
         assert answer.select("n_tested", "n_untested").unique().rows() == [(2, 1)]
 
 
