@@ -56,7 +56,7 @@ def test_an_example_runs_and_shows_scores(name, monkeypatch, capsys):
 def test_charts_are_drawn_where_asked(monkeypatch, tmp_path):
     run("draw_charts.py", str(tmp_path / "charts"), monkeypatch=monkeypatch)
     drawn = {path.name: path.read_text() for path in (tmp_path / "charts").iterdir()}
-    assert len(drawn) == 9
+    assert len(drawn) == 8
     shown = (EXAMPLES / "slices.svg").read_text()
     texts = re.compile(r"<text[^>]*>([^<]+)</text>")
     assert texts.findall(shown) == texts.findall(drawn["slices.svg"]), "the README's picture"

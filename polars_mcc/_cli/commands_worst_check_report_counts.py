@@ -282,9 +282,10 @@ class SearchOptions:
             tested: beside a larger one, too few rows are left.
         bins: The number of bins. A key of numbers, durations or times of the day with more than
             three times as many values is cut at round numbers near its quantiles. Its slices are
-            the bins, all numbers up to a cut, and all numbers above a cut. Dates are cut by day, week or month, whichever gives
-            few enough bins. Their slices are the bins, all times before a cut, and all times from
-            a cut on. none: each number and each time is a value of its own.
+            the bins, all numbers up to a cut, and all numbers above a cut. Dates are cut by day,
+            week or month, whichever gives few enough bins. Their slices are the bins, all times
+            before a cut, and all times from a cut on. none: each number and each time is a value of
+            its own.
         top: The largest number of rows of the answer, for all models together. Without it: all
             rows. A list has at most 100 slices: those with the most evidence.
         rank: The order of the list. "loss": by how much better the log would score without the

@@ -142,7 +142,10 @@ class _WholeLog:
         [score], [shown] = turn * search.values(counts, zero_division), search.shown(counts)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
         of_log = float(pairs.n.sum()), float(score), float(shown), rows
-        losses = RowLosses.of(search, every, pairs)
+        with np.errstate(all="ignore"):
+            of_metrics, *_ = search.scorer.influences(pairs, is_smoothed=False)
+        phi = turn * of_metrics[search.settings.metric.name].phi
+        losses = RowLosses.of(every, pairs, phi, given_labels=search.settings.to == "expected")
         return cls(search, every, pairs, margins, losses, *of_log)
 
     def compared(self, batch: Batch, first: int, last: int, needed: float) -> Comparisons:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
-
-if TYPE_CHECKING:
-    from polars_mcc._worst.slice_scores import ModelSearch
 
 _FREE = 5.0
 """The least rows of a slice that a regression leaves free: else it explains the slice."""
@@ -33,19 +30,20 @@ class RowLosses(NamedTuple):
     """The sums over all rows, with weights w: w, w·y, w², w²·y and w²·y²: (5,)."""
 
     @classmethod
-    def of(cls, search: ModelSearch, every: Counted, scored: Counted) -> RowLosses:
-        """The losses of a log, from the pairs of its rows, and those that are scored."""
-        k = search.counter.n_codes
+    def of(cls, every: Counted, scored: Counted, phi: Floats, *, given_labels: bool) -> RowLosses:
+        """The losses of a log, from the pairs of its rows, and those that are scored.
+
+        `phi` is the influence of a row of each scored pair, such that more is better.
+        """
+        k = int(every.pred.max(initial=0)) + 1
         place = np.searchsorted(every.gold * k + every.pred, scored.gold * k + scored.pred)
-        phi, stand_for = np.zeros((2, len(every.n)))
+        loss, stand_for = np.zeros((2, len(every.n)))
+        loss[place] = -np.nan_to_num(phi)
         with np.errstate(all="ignore"):
-            of_metrics, *_ = search.scorer.influences(scored, is_smoothed=False)
-            phi[place] = np.nan_to_num(of_metrics[search.settings.metric.name].phi)
-            loss = -search.scale.turn * phi
             stand_for[place] = np.nan_to_num(scored.n / every.n[place])
-        if search.settings.to == "expected":
-            _, of_gold = np.unique(every.gold, return_inverse=True)
-            loss -= (np.bincount(of_gold, every.n * loss) / np.bincount(of_gold, every.n))[of_gold]
+            if given_labels:
+                _, gold = np.unique(every.gold, return_inverse=True)
+                loss -= (np.bincount(gold, every.n * loss) / np.bincount(gold, every.n))[gold]
         s = np.where(loss != 0, stand_for, 0.0)
         total = float(max(every.n.sum(), every.squares.sum()))
         table = s, s * loss, s**2, s**2 * loss, s**2 * loss**2

@@ -369,7 +369,8 @@ def test_rows_are_old_enough(now, age):
 )
 def test_a_row_of_the_future_makes_no_other_row_old(dtype):
     now = dt.datetime.now(dt.UTC)
-    times = pl.Series([now - dt.timedelta(days) for days in (50, 20, 9, 7, 0)]).cast(dtype)
+    # A time without a zone is old where on earth it is latest: no row is near the 8 days.
+    times = pl.Series([now - dt.timedelta(days) for days in (50, 20, 10, 6, 0)]).cast(dtype)
     times = pl.concat([times, pl.Series([dt.datetime(9999, 12, 31)] * 3).cast(dtype)])
     log = pl.DataFrame({"at": times, "gold": [1, 0] * 4, "pred": [1, 0, 1, 1, 0, 0, 1, 1]})
     for frame in (log, log.lazy()):

@@ -313,7 +313,7 @@ def test_pictures_are_drawn(page):
         "const done = arguments[0]; const drawn = document.getElementsByClassName('marks');"
         "views.then(() => done([...drawn].map((svg) => [svg.clientWidth, svg.clientHeight])))"
     )
-    assert len(sizes) == 7
+    assert len(sizes) == 6
     assert all(width > 100 and height > 50 for width, height in sizes)
 
 
@@ -508,19 +508,6 @@ def test_numbers_are_binned_and_stay_in_order():
     assert 'bins("ink", [' in html.unescape(page)
     own = log.report(bins("ink", [4, 5]))
     assert [html.unescape(row[0]) for row in rows_of(own, "By ink")] == ["≤ 4", "4 < x ≤ 5", "> 5"]
-
-
-@pytest.mark.slow
-def test_what_each_key_adds_is_a_picture_on_demand():
-    log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
-    found = log.worst("ink", "day", "fold")
-    crossed = found.filter(pl.col("keys").str.contains(", "))
-    assert crossed.height > 0
-    page = log.report("ink", "day", "fold")
-    assert page.count("<summary>What each key adds") == 1
-    drawn = [one for one in specs_of(page) if one.get("width") == 400]
-    names = [spec["layer"][0]["encoding"]["y"]["scale"]["domain"][-1] for spec in drawn]
-    assert names == crossed["slice"].to_list()
 
 
 @pytest.mark.slow
