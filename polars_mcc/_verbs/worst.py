@@ -49,21 +49,23 @@ def worst(
     influence of a row on the score of all rows, with to="expected" less the mean of its gold label.
     Rows that cannot have one are left out, as rows of other classes are for the recall of a class.
 
-    - z is the evidence of a slice: the standard normal deviate of its p-value. L is the sum of its
-      losses, in standard errors of a regression on nothing but the mean, and l of a regression on
-      the slices that are listed: of its residuals e, and the residuals x of the column of the
-      slice, Σ e·x / √(Σ e²x²), with mean(e²)·Σ x² in place of Σ e²x² if it is larger; and 0 if
-      Σ x² is 5 or less. l is also at most the same with residuals from the means of the rows that
-      are in the same listed slices, if this Σ x² is at least half of the other.
-    - Beside the listed slices, z·l/L is left, or z - (L - l) if L is 2 or less; and not more than
-      the evidence of the slice beside the other rows of a listed slice that contains it.
-    - A step takes the slice with the most evidence left. If less than 3 of it are left beside a
-      slice with fewer keys that contains it, this one is taken instead: the one with the most
-      evidence left. Then the listed slice with the least evidence beside the others leaves for
-      good, while its p-value is above the bound for a list of this length (see `correction`).
-    - Once a range of a number or of times is listed, its bins are columns too, for all slices but
-      ranges of it alone. Of a slice that overlaps a listed one, with another range of the same key,
-      nothing is left if l is below L/2.
+    - z is the evidence of a slice: the two-sided standard normal deviate of `p_value`. L is the
+      same of its losses: the sum of their residuals e from the mean of all rows, Σ e·x over
+      √(Σ e²x²), with x the column of the slice less its mean. If mean(e²)·Σ x² is larger than
+      Σ e²x², it takes its place; if Σ x² is 5 or less, L is 0.
+    - l is the same with residuals e and x of a regression on a constant and the listed slices; or,
+      if it is less, with residuals from the means of the rows in the same listed slices, unless
+      this Σ x² is less than half of the other.
+    - Beside the listed slices, z·l/L is left, between 0 and z; or z - (L - l), at most z, if L is 2
+      or less. It is not more than z of the slice in the log of each listed slice that contains it.
+    - A step takes the slice with the most left. A slice with fewer keys that contains it is taken
+      instead, if it is sure enough to be taken itself, and beside it and those listed less than 3
+      is left of the first: the one with the most left. Then the listed slice with the least left
+      beside the others leaves for good, while its p-value is above the bound for a list of this
+      length (see `correction`).
+    - Once a range of one number, or of times, is listed without other keys, its bins are columns
+      too, for all slices but ranges of it alone. Of a slice that overlaps a listed one with the
+      same keys, nothing is left if l is below L/2.
     - The list ends if the p-value of the next slice is above the bound for a list with it. Its
       first slice is taken whenever the p-values of all slices allow a list.
 
@@ -138,8 +140,8 @@ def worst(
           are predicted as one class, so that the metric is 0/0, and its upper limit is below the
           rest: twice the probability that no row is predicted as another of its gold labels, at the
           rates of all rows;
-        - `beside` (Float64): how much of `diff` is left beside all other listed slices, and
-          `p_beside` its p-value: `diff` and `p_value`, if the others share no rows with it;
+        - `beside` (Float64): how much is left beside all other listed slices: `diff` times what is
+          left of z, over z. `p_beside` is the p-value of what is left;
         - `p_adjusted` (Float64): `p_beside` corrected for `n_tested` tests, also of slices that
           are better than the rest. With `verdicts`, for a slice that is not behind: its value if
           it were listed next;

@@ -182,15 +182,14 @@ class _Steps:
         return float(_left_of(np.array(self.own(at)), np.array(alone), np.array(left)))
 
     def _is_second_range(self, at: int) -> bool:
-        """Whether a slice overlaps a listed one, which has another range of the same key."""
+        """Whether a slice overlaps a listed one with the same keys: it has other ranges."""
         first, last = self.spans[at]
-        for other in self.listed:
-            first_of, last_of = self.spans[other]
-            if (np.maximum(first, first_of) <= np.minimum(last, last_of)).all():
-                has_both = np.minimum(first, first_of) >= 0
-                if (has_both & ((first != first_of) | (last != last_of))).any():
-                    return True
-        return False
+        others = (self.spans[other] for other in self.listed if other != at)
+        return any(
+            np.array_equal(first >= 0, low >= 0)
+            and bool((np.maximum(first, low) <= np.minimum(last, high)).all())
+            for low, high in others
+        )
 
     def _within(self, at: int, beside: float) -> float:
         """The least of some evidence, and of that beside the other rows of each listed whole."""
@@ -210,7 +209,7 @@ class _Steps:
         while True:
             left = {at: self.beside(at) for at in self._wholes(best)}
             whole = max(left, key=left.__getitem__, default=-1)
-            if whole < 0 or left[whole] <= 0:
+            if whole < 0 or not self._is_sure(left[whole]):
                 return best
             losses = self._of_losses(best, self._with(whole))
             self.listed.append(whole)

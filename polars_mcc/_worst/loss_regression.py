@@ -110,8 +110,8 @@ class LossRegression:
         left = loss - in_common @ (inverse @ (columns.T @ self.sums[2]))
         mean = squared_residuals(every, fit).sum() / max(every[0].sum(), 1.0)
         with np.errstate(all="ignore"):
-            most = left / np.sqrt(mean * free)
-            most += 1e-6 * np.abs(most) + 1e-6  # for rounding
+            most = np.maximum(left, 0.0) / np.sqrt(mean * free)
+            most = most * (1 + 1e-6) + 1e-6  # for rounding
         return np.where(np.isfinite(most), most, math.inf)
 
     def _fit(self, but: frozenset[Column]) -> _Fit:

@@ -164,15 +164,9 @@ class Search:
         return left @ free / math.sqrt(variance)
 
     def is_second(self, one, listed) -> bool:
-        """Whether a slice overlaps a listed one that has another range of the same key."""
-        key = KEYS[-1]
-        return bool(self.bins) and any(
-            self.slices[one] & self.slices[other]
-            and key in dict(one)
-            and key in dict(other)
-            and dict(one)[key] != dict(other)[key]
-            for other in listed
-        )
+        """Whether a slice overlaps a listed one with the same keys."""
+        others = [other for other in listed if other != one and {*dict(other)} == {*dict(one)}]
+        return any(self.slices[one] & self.slices[other] for other in others)
 
     def beside(self, one, listed) -> float:
         """The p-value of a slice beside those listed."""
@@ -209,7 +203,8 @@ class Search:
             best = min(p, key=p.get, default=None)
             if best is None or (listed and p[best] > self.bar(len(listed) + 1)):
                 return {one: self.beside(one, listed) for one in listed}
-            while wholes := [one for one in others if self.is_whole(one, best) and p[one] < 1]:
+            bar = self.bar(len(listed) + 1) if listed else 0.05
+            while wholes := [one for one in others if self.is_whole(one, best) and p[one] <= bar]:
                 whole = min(wholes, key=p.get)
                 if norm.isf(self.beside(best, [*listed, whole]) / 2) >= 3:
                     break
