@@ -56,8 +56,9 @@ def worst(
     - l is the same with residuals e and x of a regression on a constant and the listed slices; or,
       if it is less, with residuals from the means of the rows in the same listed slices, unless
       this Σ x² is less than half of the other.
-    - Beside the listed slices, z·l/L is left, between 0 and z; or z - (L - l), at most z, if L is 2
-      or less. It is not more than z of the slice in the log of each listed slice that contains it.
+    - Beside the listed slices, z·l/L is left, between 0 and z. If L is 2 or less: z - (L - l), at
+      most z, times the root of Σ x² of l over that of L. It is not more than z of the slice in the
+      log of each listed slice that contains it.
     - A step takes the slice with the most left. A slice with fewer keys that contains it is taken
       instead, if it is sure enough to be taken itself, and beside it and those listed less than 3
       is left of the first: the one with the most left. Then the listed slice with the least left

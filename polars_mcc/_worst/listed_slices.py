@@ -4,7 +4,7 @@ The loss of a row is minus its influence on the score of all rows. Slices are co
 slice has two evidences, in standard errors: z of its own score beside the rest of the log, and L of
 its losses. The listed slices leave ℓ of L: of what they add up to, and among the rows that are in
 the same of them. So the slice keeps z·ℓ/L. Where losses say little, as of slices with another mix
-of labels, it keeps z - (L - ℓ).
+of labels, it keeps z - (L - ℓ), times the root of the share of its rows that is not in them.
 
 The rows that slices have in common give a bound of ℓ. So rows are looked at only for the slices
 that may be the next ones.
@@ -162,10 +162,11 @@ class _Steps:
         """The evidence of a slice beside those listed."""
         return self._within(at, self._kept(at, *self._of_losses(at, self.regression)))
 
-    def _of_losses(self, at: int, regression: LossRegression) -> tuple[float, float]:
+    def _of_losses(self, at: int, regression: LossRegression) -> tuple[float, float, float]:
         """The evidence of a slice by losses: alone, and beside the columns of a regression.
 
-        A range of a number is not beside the bins of this number.
+        Then comes the share of its free rows that these leave. A range of a number is not beside
+        the bins of this number.
         """
         number, columns = self.numbers[at], regression.columns
         if at in columns:
@@ -173,13 +174,14 @@ class _Steps:
         else:
             sums = regression.losses(self.rows.of_column(at))
         own = [one for one in columns if one == at or (isinstance(one, tuple) and one[0] == number)]
-        return float(self.alone[at][0]), regression.unexplained(sums, frozenset(own))
+        return float(self.alone[at][0]), *regression.unexplained(sums, frozenset(own))
 
-    def _kept(self, at: int, alone: float, left: float) -> float:
+    def _kept(self, at: int, alone: float, left: float, free: float) -> float:
         """What others leave of the own evidence of a slice, by its evidence by losses."""
         if left < _SECOND * alone and self._is_second_range(at):
             return 0.0
-        return float(_left_of(np.array(self.own(at)), np.array(alone), np.array(left)))
+        own = np.array(self.own(at))
+        return float(_left_of(own, np.array(alone), np.array(left), free))
 
     def _is_second_range(self, at: int) -> bool:
         """Whether a slice overlaps a listed one with the same keys: it has other ranges."""
@@ -263,10 +265,13 @@ class _Steps:
         return regression
 
 
-def _left_of(own: Floats, alone: Floats, left: Floats) -> Floats:
-    """The own evidence, less what is explained of the evidence by losses."""
+def _left_of(own: Floats, alone: Floats, left: Floats, free: float = 1.0) -> Floats:
+    """The own evidence, less what is explained of the evidence by losses.
+
+    Where losses say little, the share of free rows says how much is left.
+    """
     share = np.clip(left / np.maximum(alone, _TELLING), 0.0, 1.0)
-    less = np.maximum(own - np.maximum(alone - left, 0.0), 0.0)
+    less = np.maximum(own - np.maximum(alone - left, 0.0), 0.0) * math.sqrt(free)
     beside: Floats = np.where(alone > _TELLING, own * share, less)
     return beside
 

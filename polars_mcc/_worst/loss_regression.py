@@ -83,19 +83,23 @@ class LossRegression:
         """The sums of the rows of a column by pattern: (6, patterns)."""
         return np.where(self.is_in[:, self.columns.index(column)], self.sums, 0.0)
 
-    def unexplained(self, sums: Floats, but: frozenset[Column] = frozenset()) -> float:
+    def unexplained(self, sums: Floats, but: frozenset[Column]) -> tuple[float, float]:
         """How many standard errors a slice loses more than the columns explain, but for some.
 
         It is the least of two: beside columns that add up, and among rows in the same columns. The
         second holds if these leave at least half as many rows of the slice free: of a slice that is
-        what two columns have in common, they leave none. `sums` are of the slice, by pattern.
+        what two columns have in common, they leave none. `sums` are of the slice, by pattern. Then
+        comes the share of its free rows that the columns leave.
         """
         kept, every, axes, fit, group = self._fit(but)
         here = sums[1:, kept]
         evidence, free = score_test(here, every, fit, _projected(axes, here[0]))
         here, every = (np.array([np.bincount(group, of) for of in rows]) for rows in (here, every))
         among, free_among = score_test(here, every, every[1] / every[0], here[0] / every[0])
-        return float(min(evidence, among) if free_among >= free / 2 else evidence)
+        least = float(min(evidence, among) if free_among >= free / 2 else evidence)
+        weight, total = float(here[0].sum()), float(every[0].sum())
+        alone = weight * (1 - weight / total) if total > 0 else 0.0
+        return least, min(max(float(free) / alone, 0.0), 1.0) if alone > 0 else 0.0
 
     def at_most(self, weight: Floats, loss: Floats, overlaps: Sequence[Floats]) -> Floats:
         """Bounds of `unexplained`, with the mean variance alone, from rows in common: (slices,).

@@ -141,8 +141,11 @@ class Search:
         mean = sum(slope[pair] * table[place].real for pair, place in places.items())
         return sum((mean - slope[pair]) * self.rows(self.cells[pair]) for pair in self.cells)
 
-    def more(self, one, listed) -> float:
-        """How many standard errors a slice loses more than a regression on others explains."""
+    def more(self, one, listed) -> tuple[float, float]:
+        """How many standard errors a slice loses more than a regression on others explains.
+
+        Then the square of what is left of its column.
+        """
         key = KEYS[-1]
         has_bins = any(len(other) == 1 and other[0][0] == key for other in listed)
         bins = self.bins if has_bins and {*dict(one)} != {key} else []
@@ -154,7 +157,7 @@ class Search:
         means = [np.bincount(group, x) / np.bincount(group) for x in (self.loss, own)]
         among = self.loss - means[0][group], own - means[1][group]
         tests = [(left, free), among] if among[1] @ among[1] >= free @ free / 2 else [(left, free)]
-        return min(self.evidence(*both) for both in tests)
+        return min(self.evidence(*both) for both in tests), free @ free
 
     @staticmethod
     def evidence(left, free) -> float:
@@ -170,14 +173,12 @@ class Search:
 
     def beside(self, one, listed) -> float:
         """The p-value of a slice beside those listed."""
-        z, first, left = (
-            norm.isf(self.p[one] / 2),
-            self.more(one, []),
-            self.more(one, [other for other in listed if other != one]),
-        )
+        z, (first, all_) = norm.isf(self.p[one] / 2), self.more(one, [])
+        left, free = self.more(one, [other for other in listed if other != one])
         if left < first / 2 and self.is_second(one, listed):
             return 1.0
-        z = z * min(max(left / first, 0), 1) if first > 2 else z - max(first - left, 0)
+        share = min(max(left / first, 0), 1)
+        z = z * share if first > 2 else (z - max(first - left, 0)) * math.sqrt(free / all_)
         wholes = [
             self.slices[other]
             for other in listed
