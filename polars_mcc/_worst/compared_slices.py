@@ -21,6 +21,7 @@ from polars_mcc._worst.slice_counts import (
     Batch,
     CrossedKeys,
     Margins,
+    PairTables,
     SlicesOfKeys,
     pairs_of,
 )
@@ -199,7 +200,7 @@ class _WholeLog:
         """What rounding may leave of the rows of a rest."""
         return float(self.every.n.sum()) * self.search.scorer.rounding
 
-    def _pairs(self, pairs: Counted, first: int, last: int) -> tuple[Counted, Counted]:
+    def _pairs(self, pairs: Counted | PairTables, first: int, last: int) -> tuple[Counted, Counted]:
         """The scored pairs of slices, and of their rests."""
         counter, number = self.search.counter, last - first
         own = pairs_of(pairs, np.arange(first, last))
@@ -214,7 +215,7 @@ class _WholeLog:
 
     def _below_rest(
         self,
-        counted: Counted,
+        counted: Counted | PairTables,
         first: int,
         n: Floats,
         score: Floats,

@@ -48,6 +48,23 @@ class SlicesOfKeys(NamedTuple):
     """The rows that are not scored, and those of them without a gold label: (2, slices)."""
 
 
+class PairTables(NamedTuple):
+    """Slices with a table of both labels each: arrays (slices, gold labels, predictions).
+
+    If labelled rows stand for others, rows without a gold label come last. `pairs_of` lists the
+    pairs of some slices. To list all pairs would take longer than to count.
+    """
+
+    n: Ints
+    squares: Ints | None
+    """The sums of squared sample weights; None: n."""
+
+    @property
+    def number(self) -> int:
+        """How many slices there are."""
+        return len(self.n)
+
+
 class Batch(NamedTuple):
     """The slices of some sets of keys that are large enough, and their counts."""
 
@@ -56,11 +73,11 @@ class Batch(NamedTuple):
     """The weight of the scored rows of each slice."""
     n_small: int
     """How many slices have too few rows."""
-    pairs: Counted
+    pairs: Counted | PairTables
     """The pairs of all slices, one set after the other: see `SliceCounter.is_reweighted`."""
 
 
-_OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted, int]
+_OfKeys: TypeAlias = tuple[SlicesOfKeys, Counted | PairTables, int]
 """The large slices of a set of keys, their pairs, and the number of other slices."""
 
 
@@ -97,8 +114,8 @@ class SliceCounter:
 
     def whole(self) -> Counted:
         """The pairs of the whole log, as one slice: see `is_reweighted`."""
-        _, pairs, _ = self._counted((), 0)
-        return pairs._replace(number=1)
+        count = self._in_table if self.n_pairs <= _CELLS_OF_TABLE else self._in_groups
+        return pairs_of(count((), 0)[1], np.zeros(1, np.int64))
 
     def batches(self, depth: int) -> Iterator[Batch]:
         """Count every set of up to `depth` keys, many sets at a time.
@@ -119,7 +136,7 @@ class SliceCounter:
             while small:
                 size = np.cumsum([*map(self._cells, small)])
                 portion = max(int(np.searchsorted(size, _CELLS_AT_ONCE, "right")), 1)
-                counted = pool.map(self._counted, small[:portion], itertools.repeat(self.min_n))
+                counted = pool.map(self._in_table, small[:portion], itertools.repeat(self.min_n))
                 small = small[portion:]
                 waiting.append(counted)
                 if len(waiting) > 1:
@@ -127,61 +144,45 @@ class SliceCounter:
             for last in waiting:
                 yield _batch([*last])
         for of_set in large:  # Polars takes all threads for one.
-            yield _batch([self._counted(of_set, self.min_n)])
+            yield _batch([self._in_groups(of_set, self.min_n)])
 
     def _cells(self, keys: CrossedKeys) -> float:
         return math.prod(key.size + 1 for key in keys) * self.n_pairs
 
-    def _counted(self, keys: CrossedKeys, least: float) -> _OfKeys:
-        """Count the slices of a set of keys."""
-        k, count = len(self.log.labels), self._in_groups
-        if self._cells(keys) <= _CELLS_OF_TABLE:
-            count = self._in_table
-        starts, places, gold, pred, n, n_null, squares = count(keys)
-        slices = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(gold)))
-        has_gold = gold < k
-        is_scored = has_gold & (pred < k)
-        left_out = n * ~is_scored + n_null
-        weights = n * is_scored, squares * is_scored, left_out, left_out * ~has_gold
-        n_scored, n_squares, *unscored = (np.add.reduceat(of, starts) for of in weights)
-        is_pair = pred < k if self.is_reweighted else is_scored
-        [kept] = np.nonzero(is_pair & (n > 0))
-        arrays = slices, gold, pred, n, squares
-        pairs = Counted(len(starts), *(array[kept] for array in arrays))
-        is_frequency = self.log.sliced.is_frequency
-        effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
-        if self.is_reweighted:
-            effective = equal_rows(*self.represented(pairs).sums)
-        [large] = np.nonzero(effective >= least)
-        left_out = np.stack(unscored)[:, large]
-        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], left_out)
-        return of_keys, pairs_of(pairs, large), len(starts) - len(large)
-
-    def _in_table(self, keys: CrossedKeys) -> list[Ints]:
-        """The pairs of a set of keys, sorted by slice.
-
-        They are the first pair and the places of each slice, and of each pair gold, pred, n, n_null
-        and squares.
-        """
-        codes = [*(self.log.rows[key.column] for key in keys), self.pair]
-        sizes, weights = [*(key.size + 1 for key in keys), self.n_codes**2], self.log.weights
-        of_rows: list[Ints | None] = [None]
+    def _in_table(self, keys: CrossedKeys, least: float) -> _OfKeys:
+        """Count the slices of a set of keys with NumPy."""
+        weights, k = self.log.weights, len(self.log.labels)
+        n = self._table(keys, None if weights is None else weights.n)
+        n_all, n_scored = n.sum((1, 2)), n[:, :k, :k].sum((1, 2))
+        effective, squares = n_scored, None
+        unscored = np.stack([n_all - n_scored, n[:, k:].sum((1, 2))])
         if weights is not None:
-            of_rows = [weights.n, weights.n_null]
-        if weights is not None and weights.squares is not None:
-            of_rows.append(weights.squares)
-        tables = [_of_values(totals(codes, sizes, weight), keys) for weight in of_rows]
-        filled = np.flatnonzero(np.any([table != 0 for table in tables[:2]], axis=0))
-        ids, pair = np.divmod(filled, self.n_codes**2)
-        starts = np.flatnonzero(np.diff(ids, prepend=-1))
-        places = np.array(np.unravel_index(ids[starts], tables[0].shape[:-1] or (1,)), np.int32)
-        n, *others = (table.ravel()[filled] for table in tables)
-        n_null = others[0] if others else np.zeros(1, np.int64)
-        of_pairs = *np.divmod(pair, self.n_codes), n, n_null, others[1] if others[1:] else n
-        return [starts, places, *of_pairs]
+            nulls = self._table(keys, weights.n_null)
+            unscored = unscored + np.stack([nulls.sum((1, 2)), nulls[:, k:].sum((1, 2))])
+            if weights.squares is not None:
+                squares = self._table(keys, weights.squares)[:, :k, :k]
+                effective = equal_rows(n_scored, squares.sum((1, 2)))
+        if self.is_reweighted:
+            every = pairs_of(PairTables(n[:, :, :k], None), np.arange(len(n)))
+            effective = equal_rows(*self.represented(every).sums)
+        [large] = np.nonzero(effective >= least)
+        n_small = int(np.count_nonzero((n_all > 0) | (unscored[0] > 0))) - len(large)
+        places = np.unravel_index(large, [key.values.height for key in keys] or [1])
+        pairs = n[:, :, :k] if self.is_reweighted else n[:, :k, :k]
+        tables = PairTables(pairs[large], None if squares is None else squares[large])
+        of_keys = SlicesOfKeys(
+            keys, np.array(places, np.int32), n_scored[large], unscored[:, large]
+        )
+        return of_keys, tables, n_small
 
-    def _in_groups(self, keys: CrossedKeys) -> list[Ints]:
-        """The same as `_in_table`, by grouping rows."""
+    def _table(self, keys: CrossedKeys, weight: Ints | None) -> Ints:
+        """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
+        codes = [*(self.log.rows[key.column] for key in keys), self.pair]
+        table = totals(codes, [*(key.size + 1 for key in keys), self.n_codes**2], weight)
+        return _of_values(table, keys).reshape(-1, self.n_codes, self.n_codes)
+
+    def _in_groups(self, keys: CrossedKeys, least: float) -> _OfKeys:
+        """Count the slices of a set of keys with Polars."""
         columns, weights = [key.column for key in keys], self.log.weights
         by = [*columns, "gold", "pred"]
         codes = {name: self.log.rows[name] for name in columns}
@@ -206,19 +207,37 @@ class SliceCounter:
                 cells = cells.group_by(by).agg(pl.all().sum())
         if weights is None:
             cells = cells.with_columns(n_null=pl.lit(0, pl.Int64), squares="n")
-        cells = cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0)).sort(by)
-        found = cells.with_columns(pl.col(*by).cast(pl.Int64)).collect()
-        places = np.array([found[name].to_numpy() for name in columns]).reshape(
-            len(keys), found.height
+        found = cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0)).sort(by).collect()
+        slices, places = _numbered(found, columns)
+        gold, pred, n, n_null, squares = (
+            found[name].to_numpy() for name in (*by[-2:], "n", "n_null", "squares")
         )
-        is_new = np.diff(places, prepend=-1).any(axis=0) if keys else np.arange(found.height) == 0
-        starts = np.flatnonzero(is_new)
-        of_pairs = ("gold", "pred", "n", "n_null", "squares")
-        return [starts, places[:, starts], *(found[name].to_numpy() for name in of_pairs)]
+        has_gold = gold < len(self.log.labels)
+        is_scored = has_gold & (pred < len(self.log.labels))
+        left_out = np.where(is_scored, 0, n) + n_null
+        n_scored, n_squares, *unscored = (
+            added_up(weight, slices, places.shape[1])
+            for weight in (n * is_scored, squares * is_scored, left_out, left_out * ~has_gold)
+        )
+        is_pair = pred < len(self.log.labels) if self.is_reweighted else is_scored
+        [kept] = np.nonzero(is_pair & (n > 0))
+        arrays = slices, gold.astype(int), pred.astype(int), n, squares
+        pairs = Counted(places.shape[1], *(array[kept] for array in arrays))
+        is_frequency = self.log.sliced.is_frequency
+        effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
+        if self.is_reweighted:
+            effective = equal_rows(*self.represented(pairs).sums)
+        [large] = np.nonzero(effective >= least)
+        left_out = np.stack(unscored)[:, large]
+        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], left_out)
+        return of_keys, pairs_of(pairs, large), places.shape[1] - len(large)
 
-    def margins(self, pairs: Counted, first: int, last: int) -> Margins:
+    def margins(self, pairs: Counted | PairTables, first: int, last: int) -> Margins:
         """How often each label is gold, predicted, and both; or each score, by gold label."""
         k = len(self.log.labels)
+        if isinstance(pairs, PairTables):
+            table = pairs.n[first:last]
+            return [table.sum(2), table.sum(1), np.diagonal(table, axis1=1, axis2=2).copy()]
         start, stop = np.searchsorted(pairs.slices, [first, last])
         slices, gold, pred, n = (array[start:stop] for array in pairs[1:5])
         rows = (slices - first) * k
@@ -277,16 +296,40 @@ def _of_values(table: Ints, keys: CrossedKeys) -> Ints:
     return table
 
 
-def pairs_of(pairs: Counted, slices: Ints) -> Counted:
+def pairs_of(pairs: Counted | PairTables, slices: Ints) -> Counted:
     """The pairs of some slices, which get the numbers from 0 on."""
-    of_slice, cells = pairs.rows.rows_of(slices)
-    return Counted(len(slices), of_slice, *(array[cells] for array in pairs[2:]))
+    if isinstance(pairs, PairTables):
+        tables = pairs.n[slices]
+        [filled] = np.nonzero(tables.ravel())
+        places, pair = np.divmod(filled, max(math.prod(tables.shape[1:]), 1))
+        labels, n = np.divmod(pair, max(tables.shape[2], 1)), tables.ravel()[filled]
+        squares = n if pairs.squares is None else pairs.squares[slices].ravel()[filled]
+        return Counted(len(slices), places, *labels, n, squares)
+    place = np.full(pairs.number, -1)
+    place[slices] = np.arange(len(slices))
+    new = place[pairs.slices]
+    [kept] = np.nonzero(new >= 0)
+    return Counted(len(slices), new[kept], *(array[kept] for array in pairs[2:]))
+
+
+def _numbered(cells: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, Ints]:
+    """The number of each row of sorted codes, and the codes of each number: (columns, numbers)."""
+    if not columns:
+        return np.zeros(cells.height, np.int64), np.zeros((0, 1), np.int64)
+    places = np.array([cells[name].to_numpy() for name in columns], np.int64)
+    is_new = np.diff(places.reshape(len(columns), -1), prepend=-1).any(axis=0)
+    return np.cumsum(is_new) - 1, places[:, is_new]
 
 
 def _batch(of_sets: Sequence[_OfKeys]) -> Batch:
     """Number the slices of several sets of keys one after the other."""
     sets, of_each, n_small = zip(*of_sets, strict=True)
     n = np.concatenate([of_set.n for of_set in sets]).astype(np.float64)
+    if isinstance(of_each[0], PairTables):
+        tables = np.concatenate([pairs.n for pairs in of_each])
+        squares = [pairs.squares for pairs in of_each if pairs.squares is not None]
+        together = PairTables(tables, np.concatenate(squares) if squares else None)
+        return Batch(sets, n, sum(n_small), together)
     firsts = np.cumsum([0, *(pairs.number for pairs in of_each)])
     slices = [pairs.slices + first for pairs, first in zip(of_each, firsts[:-1], strict=True)]
     arrays = map(np.concatenate, zip(*(pairs[2:] for pairs in of_each), strict=True))
