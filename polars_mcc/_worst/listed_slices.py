@@ -53,22 +53,19 @@ class SliceList(NamedTuple):
 def list_slices(rows: LogRows, cutoff: Cutoff) -> SliceList:
     """List slices, and take them from the list, until no other is sure beside those listed."""
     evidence = rows.compared.comparisons.evidence * cutoff.surer
-    near, number = _candidates(rows.compared, evidence, cutoff)
+    near = _candidates(rows.compared, evidence, cutoff)
     own: dict[int, float] = {}
     if len(near):
         first = int(near[0])
         own[first] = rows.evidence(first)
         p = np.sort(normal(np.append(own[first], evidence[near[1:]])))
         if (p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any():
-            return _Steps(rows, cutoff, near, own).taken(near[:number])
+            return _Steps(rows, cutoff, near, own).taken()
     return SliceList(near[:0], np.zeros(0), own, near[:0])
 
 
-def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> tuple[Ints, int]:
-    """The slices that are behind, the surest first; and how many of them may be listed.
-
-    Evidence beside listed slices is never above that beside the rest of the log.
-    """
+def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> Ints:
+    """The slices that are behind, the surest first."""
     [near] = np.nonzero(compared.is_distinct & (evidence > evidence_of(LENIENT * cutoff.level)))
     places = compared.places(near)
     ranked_keys = sorted(zip(compared.keys, places.T, strict=True), key=lambda both: -both[0].size)
@@ -77,8 +74,7 @@ def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> t
     # Equal evidence: fewer keys, more rows, and then the order of the values.
     order = np.lexsort([*reversed(ranks), sets, -compared.n[near], n_keys, -evidence[near]])
     ranked: Ints = near[order]
-    sure = normal(evidence[ranked]) <= LENIENT * cutoff.largest_p(cutoff.longest + 1)
-    return ranked, max(int(np.count_nonzero(sure)), 1)
+    return ranked
 
 
 class _Steps:
@@ -106,36 +102,41 @@ class _Steps:
         self.listed: list[int] = []
         self.out: set[int] = set()
         self.regression = LossRegression.of(rows)
+        self.common = _RowsInCommon(rows, near)
 
     def _number(self, at: int) -> int | None:
         [keys] = np.nonzero(self.spans[at][0] >= 0)
         is_range = len(keys) == 1 and self.rows.compared.keys[keys[0]].is_cut
         return int(keys[0]) if is_range else None
 
-    def taken(self, candidates: Ints) -> SliceList:
+    def taken(self) -> SliceList:
         """Take all steps. The first is taken, as some slice passes by its own evidence."""
-        common = _RowsInCommon(self.rows, candidates)
+        every = self.common.slices
         while len(self.listed) < self.cutoff.longest:
-            best = next(self._surest(common), None)
+            best = next(self._surest(every), None)
             if best is None:
                 break
             self._list(self._coarsest(best))
         is_full = len(self.listed) == self.cutoff.longest
-        more = [*self._surest(common)] if is_full else []
+        more = [*self._surest(every)] if is_full else []
         listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
         return SliceList(listed, np.array(self._beside_others()), self.known_own, beyond)
 
-    def _surest(self, common: _RowsInCommon) -> Iterator[int]:
-        """The candidates that are sure beside the listed slices, the surest first."""
-        numbers = common.slices.tolist()
-        most, alone = np.array([*map(self._most, numbers)]), common.losses[:, 0]
-        left = _left_of(most, alone, common.bounds(self.regression))
+    def _surest(self, among: Ints) -> Iterator[int]:
+        """The slices that are sure beside the listed ones, the surest first.
+
+        Bounds tell which are looked at.
+        """
+        slices, alone = self.common.slices, self.common.losses[:, 0]
+        numbers = slices.tolist()
+        most = np.array([*map(self._most, numbers)])
+        left = _left_of(most, alone, self.common.bounds(self.regression))
         has_bins = {one[0] for one in self.regression.columns if isinstance(one, tuple)}
         is_range = np.array([self.numbers[at] in has_bins for at in numbers])
         left[is_range] = most[is_range]
-        left[np.isin(common.slices, [*self.listed, *self.out])] = -math.inf
+        left[~np.isin(slices, among) | np.isin(slices, [*self.listed, *self.out])] = -math.inf
         exact: set[int] = set()
-        while len(left) and self._is_sure(left[place := int(np.argmax(left))]):
+        while self._is_sure(left[place := int(np.argmax(left))]):
             if place in exact:
                 left[place] = -math.inf
                 yield numbers[place]
@@ -209,9 +210,8 @@ class _Steps:
     def _coarsest(self, best: int) -> int:
         """A slice, or the one with fewer keys that explains it."""
         while True:
-            left = {at: self.beside(at) for at in self._wholes(best)}
-            whole = max(left, key=left.__getitem__, default=-1)
-            if whole < 0 or not self._is_sure(left[whole]):
+            whole = next(self._surest(self._wholes(best)), None)
+            if whole is None:
                 return best
             losses = self._of_losses(best, self._with(whole))
             self.listed.append(whole)
@@ -221,11 +221,11 @@ class _Steps:
                 return best
             best = whole
 
-    def _wholes(self, at: int) -> list[int]:
-        """The slices with fewer keys that contain a slice, and may be listed."""
-        gone, n_keys = {*self.listed, *self.out}, self._n_keys(at)
-        found = (one for one in self.spans if one not in gone and self._n_keys(one) < n_keys)
-        return [whole for whole in found if self._contains(whole, at)]
+    def _wholes(self, at: int) -> Ints:
+        """The slices with fewer keys that contain a slice."""
+        n_keys = self._n_keys(at)
+        found = (one for one in self.spans if self._n_keys(one) < n_keys)
+        return np.array([one for one in found if self._contains(one, at)], np.int64)
 
     def _n_keys(self, at: int) -> int:
         return int(np.count_nonzero(self.spans[at][0] >= 0))
