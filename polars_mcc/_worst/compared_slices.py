@@ -44,7 +44,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     step = max(1, _LABELS_AT_ONCE // max(1, in_slice))
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
-    parts = [Comparisons(*(np.zeros(0),) * 6, np.zeros((0, 3)))]
+    parts = [Comparisons(*(np.zeros(0),) * 4, np.zeros((0, 3)))]
     n_slices, threads = 0, pl.thread_pool_size()
     waiting: deque[Future[Comparisons]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -76,14 +76,12 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
         n,
-        stand_for,
         unscored,
         comparisons,
         np.concatenate([np.zeros(0, bool), *is_distinct]),
         is_large,
         whole.pairs,
         whole.losses,
-        whole.score,
         whole.shown,
         n_small,
     )
@@ -126,7 +124,6 @@ class _WholeLog:
     losses: RowLosses
     n: float
     """The weight of the rows that the scored rows stand for."""
-    score: float
     shown: float
     """The score as in `by` (see `ModelSearch.shown`)."""
     rows: float
@@ -139,13 +136,12 @@ class _WholeLog:
         pairs = search.counter.represented(every)
         margins = search.counter.margins(pairs, 0, 1)
         counts = pairs if search.is_by_pair else margins
-        turn, zero_division = search.scale.turn, search.scorer.zero_division
-        [score], [shown] = turn * search.values(counts, zero_division), search.shown(counts)
+        [shown] = search.shown(counts)
         rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
-        of_log = float(pairs.n.sum()), float(score), float(shown), rows
+        of_log = float(pairs.n.sum()), float(shown), rows
         with np.errstate(all="ignore"):
             of_metrics, *_ = search.scorer.influences(pairs, is_smoothed=False)
-        phi = turn * of_metrics[search.settings.metric.name].phi
+        phi = search.scale.turn * of_metrics[search.settings.metric.name].phi
         losses = RowLosses.of(every, pairs, phi, given_labels=search.settings.to == "expected")
         return cls(search, every, pairs, margins, losses, *of_log)
 
@@ -183,17 +179,16 @@ class _WholeLog:
         if settings.to == "expected":
             by_labels, has_rest = np.arange(last - first), np.zeros(last - first, bool)
         comparable = np.where(is_comparable & has_rest, rest, math.nan)
-        spread, evidence = self._below_rest(batch.pairs, first, n, score, comparable, needed=needed)
+        evidence = self._below_rest(batch.pairs, first, n, score, comparable, needed=needed)
         if len(by_labels):
             pairs = search.counter.represented(pairs_of(batch.pairs, first + by_labels))
             pool = np.zeros(len(by_labels), np.int64), self.pairs
-            of_labels = search.below_expected(pairs, *pool)
-            rest[by_labels], spread[by_labels], evidence[by_labels] = of_labels
+            rest[by_labels], evidence[by_labels] = search.below_expected(pairs, *pool)
         evidence = np.where(is_comparable, evidence, math.nan)
         losses = np.full((last - first, 3), math.nan)
         behind = np.flatnonzero(evidence > 0)
         losses[behind] = self.losses.alone(pairs_of(batch.pairs, first + behind))
-        return Comparisons(score, rest, spread, evidence, shown[0], shown[1], losses)
+        return Comparisons(rest, evidence, shown[0], shown[1], losses)
 
     @property
     def _nothing(self) -> float:
@@ -222,14 +217,14 @@ class _WholeLog:
         rest: Floats,
         *,
         needed: float,
-    ) -> tuple[Floats, Floats]:
-        """The spread and the evidence of slices that may reach the needed evidence.
+    ) -> Floats:
+        """The evidence of slices that may reach the needed evidence; of others 0.
 
         The rest has the same ratio of effective rows m to rows as the log.
         """
         search, scale = self.search, self.search.scale
         v_rest, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
-        largest, spread = np.full(len(n), math.inf), np.full(len(n), math.nan)
+        largest = np.full(len(n), math.inf)
         # The evidence whatever the limits, at most. A sum of sample weights is no number of rows.
         if math.isfinite(scale.max_rows) and search.scorer.is_frequency:
             largest = scale.evidence(scale.proportion(score), scale.max_rows * n, v_rest, rows)
@@ -241,9 +236,8 @@ class _WholeLog:
             apart = scale.evidence(limits.proportion, limits.rows_up, v_rest[behind], rows[behind])
             collapsed = search.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
             is_below = limits.score + limits.spread < rest[behind]
-            spread[behind] = limits.spread
             evidence[behind] = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
-        return spread, evidence
+        return evidence
 
 
 def rest_of(slices: Margins, whole: Margins, nothing: float) -> Margins:

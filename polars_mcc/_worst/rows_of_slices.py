@@ -184,7 +184,7 @@ class Sides:
         pairs, inside = self.pairs(*sums), self.pairs(*(side[::2] for side in sums))
         pool = self.pairs(*(side[::2] + side[1::2] for side in sums))
         if search.settings.to == "expected":
-            evidence = search.below_expected(inside, number, pool)[2]
+            evidence = search.below_expected(inside, number, pool)[1]
             return np.nan_to_num(evidence)
         limits = search.limits(pairs, Pools(np.repeat(number, 2), pool))
         v, up, down = limits.proportion, limits.rows_up, limits.rows_down
@@ -194,7 +194,7 @@ class Sides:
             every = classes(pool.gold), classes(pool.pred)
             here = pairs.n_classes(pairs.gold), pairs.n_classes(pairs.pred)
             own, rest = (has_classes(needed, *(n[at::2] for n in here), *every) for at in (0, 1))
-            apart = np.where(own & ~rest, search.below_expected(inside, number, pool)[2], apart)
+            apart = np.where(own & ~rest, search.below_expected(inside, number, pool)[1], apart)
         collapsed = search.collapse(inside, number, pool)
         if search.log.clusters is not None:
             apart = self._by_cluster(self.of_pairs(pairs, limits.phi), apart)

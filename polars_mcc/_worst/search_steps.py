@@ -17,7 +17,7 @@ from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.column_codes import CodedLog, is_ordered
 from polars_mcc._worst.compared_slices import compared_slices
 from polars_mcc._worst.failures_in_words import CONFUSION
-from polars_mcc._worst.listed_keys_and_confusions import described
+from polars_mcc._worst.listed_scores_and_confusions import described
 from polars_mcc._worst.listed_slices import SliceList, list_slices
 from polars_mcc._worst.p_value_cutoff import Cutoff
 from polars_mcc._worst.rows_of_slices import LogRows, spans

@@ -152,10 +152,8 @@ class ModelSearch:
         is_of_rows = self.scorer.is_frequency and not self.scorer.is_reweighted
         return self.settings.metric.needs_all_classes and is_of_rows and self.log.clusters is None
 
-    def below_expected(
-        self, pairs: Counted, pool_of: Ints, pool: Counted
-    ) -> tuple[Floats, Floats, Floats]:
-        """The score of each slice given its labels, twice its standard error, and the evidence."""
+    def below_expected(self, pairs: Counted, pool_of: Ints, pool: Counted) -> tuple[Floats, Floats]:
+        """The score of each slice given its labels, and how surely it is below that."""
         scale = self.scale
         here = scale.turn * self.scorer.values_of_pairs(pairs, self.scorer.zero_division)
         expected, se, step = self.scorer.given_labels(pairs, Pools(pool_of, pool))
@@ -165,7 +163,7 @@ class ModelSearch:
             apart = np.where(np.isnan(collapsed), scale.apart(here, n, there, se, step), collapsed)
             is_known = (se > 0) & ~np.isnan(here) & ~np.isnan(there)
             evidence = np.where(is_known, np.where(here < there, apart, 0.0), math.nan)
-        return there, 2 * se, evidence
+        return there, evidence
 
     def collapse(
         self, pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None
@@ -184,12 +182,8 @@ class ModelSearch:
 class Comparisons(NamedTuple):
     """Slices compared with the rest of the log: arrays (slices,). More is better."""
 
-    score: Floats
-    """0/0 is unknown."""
     reference: Floats
     """The score that the slice is compared with."""
-    spread: Floats
-    """The distance from the score to its upper limit."""
     evidence: Floats
     """How many standard errors the slice is behind the reference; 0 if it is not behind, NaN if it
     cannot be compared."""
@@ -211,8 +205,6 @@ class ComparedSlices:
     """The number of the first slice of each set: (sets,)."""
     n: Ints
     """The weight of the scored rows."""
-    stand_for: Ints
-    """The weight of the rows that these stand for."""
     unscored: Ints
     """The rows that are not scored, and those of them without a gold label: (2, slices)."""
     comparisons: Comparisons
@@ -223,8 +215,6 @@ class ComparedSlices:
     whole: Counted
     """The scored pairs of the log."""
     losses: RowLosses
-    overall: float
-    """The score of the log. 0/0 is unknown, unless it counts as 0."""
     shown_overall: float
     """The score of the log as in `by` (see `ModelSearch.shown`)."""
     n_small: int

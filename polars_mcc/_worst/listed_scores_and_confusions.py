@@ -1,4 +1,4 @@
-"""Listed slices → their scores and intervals, their costliest confusion, and what each key adds.
+"""Listed slices → their exact scores and intervals, and their costliest confusion.
 
 Scores and intervals compare two logs: the rows of the slice, and all other rows.
 """
