@@ -52,16 +52,13 @@ class SliceList(NamedTuple):
 
 def list_slices(rows: LogRows, cutoff: Cutoff) -> SliceList:
     """List slices, and take them from the list, until no other is sure beside those listed."""
-    evidence = rows.compared.comparisons.evidence * cutoff.surer
-    near = _candidates(rows.compared, evidence, cutoff)
-    own: dict[int, float] = {}
+    near = _candidates(rows.compared, rows.compared.comparisons.evidence * cutoff.surer, cutoff)
     if len(near):
-        first = int(near[0])
-        own[first] = rows.evidence(first)
-        p = np.sort(normal(np.append(own[first], evidence[near[1:]])))
-        if (p <= cutoff.largest_p(np.arange(1, len(p) + 1))).any():
-            return _Steps(rows, cutoff, near, own).taken()
-    return SliceList(near[:0], np.zeros(0), own, near[:0])
+        steps = _Steps(rows, cutoff, near)
+        if steps.can_begin():
+            return steps.taken()
+        return SliceList(near[:0], np.zeros(0), steps.known_own, near[:0])
+    return SliceList(near, np.zeros(0), {}, near)
 
 
 def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> Ints:
@@ -80,11 +77,10 @@ def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> I
 class _Steps:
     """The steps of the regression. Slices are known by their numbers."""
 
-    def __init__(
-        self, rows: LogRows, cutoff: Cutoff, near: Ints, known_own: dict[int, float]
-    ) -> None:
+    def __init__(self, rows: LogRows, cutoff: Cutoff, near: Ints) -> None:
         """Begin with no slice. Those `near` have evidence that could be enough to be listed."""
-        self.rows, self.cutoff, self.known_own = rows, cutoff, known_own
+        self.rows, self.cutoff = rows, cutoff
+        self.known_own: dict[int, float] = {}
         self.least = evidence_of(cutoff.level)
         """The least evidence of the own score of a slice that may be listed."""
         evidence = rows.compared.comparisons.evidence[near] * cutoff.surer
@@ -101,16 +97,29 @@ class _Steps:
         self.within: dict[tuple[int, int], float] = {}
         self.listed: list[int] = []
         self.out: set[int] = set()
-        self.regression = LossRegression.of(rows)
         self.common = _RowsInCommon(rows, near)
+        self.regression = LossRegression.of(rows)
 
     def _number(self, at: int) -> int | None:
         [keys] = np.nonzero(self.spans[at][0] >= 0)
         is_range = len(keys) == 1 and self.rows.compared.keys[keys[0]].is_cut
         return int(keys[0]) if is_range else None
 
+    def can_begin(self) -> bool:
+        """Whether the own p-values of all slices allow a list: then the first step is taken."""
+        number = np.arange(1, len(self.most) + 1)
+        known, most = np.ones(len(number)), np.array(normal(np.array([*self.most.values()])))
+        for place, at in enumerate(self.most):
+            known[place] = most[place] = normal(np.array([self.own(at)]))[0]
+            is_sure, may_be = (
+                bool((np.sort(p) <= self.cutoff.largest_p(number)).any()) for p in (known, most)
+            )
+            if is_sure or not may_be:
+                return is_sure
+        return False
+
     def taken(self) -> SliceList:
-        """Take all steps. The first is taken, as some slice passes by its own evidence."""
+        """Take all steps."""
         every = self.common.slices
         while len(self.listed) < self.cutoff.longest:
             best = next(self._surest(every), None)
