@@ -590,17 +590,20 @@ def test_clusters_that_are_bad_by_themselves_make_no_bad_slice(metric):
     assert verdicts_of(found).count("listed") <= 1
 
 
-@pytest.mark.parametrize("seed", first(3, range(8)))
-def test_clusters_that_differ_make_no_bad_slice(seed):
-    """The list begins by evidence by cluster: by row, some slice of each log is behind."""
-    rng = np.random.default_rng(seed)
-    user, rate = rng.integers(0, 400, 12_000), 1 / (1 + np.exp(2.2 - 0.8 * rng.normal(size=400)))
-    keys = {name: rng.integers(0, 5, 400)[user] for name in "ab"}
-    gold = rng.integers(0, 2, 12_000)
-    labels = {"gold": gold, "pred": gold ^ (rng.random(12_000) < rate[user])}
-    log = pl.DataFrame({"user": user, **keys, "c": rng.integers(0, 5, 12_000), **labels})
-    assert not log.mcc.worst("a", "b", "c", bins=None).is_empty()
-    assert log.mcc(cluster="user").worst("a", "b", "c", bins=None).is_empty()
+def test_clusters_that_differ_make_no_bad_slice():
+    """The list begins by evidence by cluster: by row, some slice of most logs is behind."""
+    of_rows = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        user, moved = rng.integers(0, 400, 12_000), rng.normal(size=400)
+        keys = {name: rng.integers(0, 5, 400)[user] for name in "ab"}
+        gold = rng.integers(0, 2, 12_000)
+        wrong = rng.random(12_000) < 1 / (1 + np.exp(2.2 - 0.8 * moved[user]))
+        frame = {"user": user, **keys, "c": rng.integers(0, 5, 12_000), "gold": gold}
+        log = pl.DataFrame({**frame, "pred": gold ^ wrong})
+        of_rows.append(log.mcc.worst("a", "b", "c", bins=None).height)
+        assert log.mcc(cluster="user").worst("a", "b", "c", bins=None).is_empty()
+    assert sum(n > 0 for n in of_rows) >= 2
 
 
 def test_every_slice_that_was_looked_at_has_a_verdict(run):
