@@ -120,9 +120,11 @@ class LogRows:
         is_other[rows] = False
         return here, self.sums(np.flatnonzero(is_other))
 
-    def evidence(self, slice_: int, within: int | None = None) -> float:
-        """How surely a slice is behind all other rows, or behind those within another slice."""
-        return float(Sides.of(self, self.both(slice_, within)).evidence()[0])
+    def evidence(self, slices: Sequence[int], within: int | None = None) -> list[float]:
+        """How surely slices are behind all other rows, or behind those within another slice."""
+        sides = [side for at in slices for side in self.both(at, within)]
+        found: list[float] = Sides.of(self, sides).evidence().tolist()
+        return found
 
     @cached_property
     def _of_cell(self) -> Floats:
