@@ -54,14 +54,14 @@ def worst(
       √(Σ e²x²), with x the column of the slice less its mean. If mean(e²)·Σ x² is larger than
       Σ e²x², it takes its place; if Σ x² is 5 or less, L is 0.
     - l is the same with residuals e and x of a regression on a constant and the listed slices; or,
-      if it is less, with residuals from the means of the rows in the same listed slices, unless
-      this Σ x² is less than half of the other.
+      if it is less, with residuals from the means of the rows that are in the same listed slices
+      (and bins, see below), unless this Σ x² is less than half of the other.
     - Beside the listed slices, z·l/L is left, between 0 and z. If L is 2 or less: z - (L - l), at
       most z, times the root of Σ x² of l over that of L. It is not more than z of the slice in the
       log of each listed slice that contains it.
-    - A step takes the slice with the most left. A slice with fewer keys that contains it is taken
-      instead, if it is sure enough to be taken itself, and beside it and those listed less than 3
-      is left of the first: the one with the most left. Then the listed slice with the least left
+    - A step takes the slice with the most left. Of the slices with fewer keys that contain it and
+      would be sure enough to be taken, the one with the most left is taken instead, if less than 3
+      of the first is left beside it and those listed. Then the listed slice with the least left
       beside the others leaves for good, while its p-value is above the bound for a list of this
       length (see `correction`).
     - Once a range of one number, or of times, is listed without other keys, its bins are columns
