@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,19 +17,17 @@ from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.row_losses import score_test, squared_residuals
 from polars_mcc._worst.rows_of_slices import Column, LogRows
 
-_NOTHING = 1e-7
-"""The part of a column that other columns leave, if they span it."""
+_SPANNED = 1e-10
+"""A direction with a smaller share of the largest eigenvalue is spanned by other columns."""
 
 
 class _Fit(NamedTuple):
     """A regression on some columns."""
 
-    kept: Ints
-    """The patterns that have rows: (patterns,)."""
-    every: Floats
-    """Sums over the rows of each of them: (5, patterns)."""
-    axes: Floats
-    """Orthonormal functions that span a constant and the columns: (functions, patterns)."""
+    columns: Floats
+    """A constant and the columns: (patterns, columns)."""
+    inverse: Floats
+    """The inverse of the matrix of the rows that these have in common."""
     fit: Floats
     """The loss that is explained: (patterns,)."""
     group: Ints
@@ -91,9 +90,10 @@ class LossRegression:
         what two columns have in common, they leave none. `sums` are of the slice, by pattern. Then
         comes the share of its free rows that the columns leave.
         """
-        kept, every, axes, fit, group = self._fit(but)
-        here = sums[1:, kept]
-        evidence, free = score_test(here, every, fit, _projected(axes, here[0]))
+        columns, inverse, fit, group = self._fit(but)
+        every, here = self._known[0], sums[1:, self._known[1]]
+        share = columns @ (inverse @ (columns.T @ here[0]))
+        evidence, free = score_test(here, every, fit, share)
         here, every = (np.array([np.bincount(group, of) for of in rows]) for rows in (here, every))
         among, free_among = score_test(here, every, every[1] / every[0], here[0] / every[0])
         least = float(min(evidence, among) if free_among >= free / 2 else evidence)
@@ -106,42 +106,42 @@ class LossRegression:
 
         `weight` and `loss` are of slices, `overlaps` the weight of their rows in each column.
         """
-        _, every, _, fit, _ = self._fit(frozenset())
-        columns = np.column_stack([np.ones(len(self.is_in)), self.is_in])
+        columns, inverse, fit, _ = self._fit(frozenset())
+        every = self._known[0]
         in_common = np.column_stack([weight, *overlaps])
-        inverse = np.linalg.pinv(columns.T @ (self.sums[1][:, None] * columns), 1e-10)
         free = weight - ((in_common @ inverse) * in_common).sum(1)
-        left = loss - in_common @ (inverse @ (columns.T @ self.sums[2]))
+        left = loss - in_common @ (inverse @ (columns.T @ every[1]))
         mean = squared_residuals(every, fit).sum() / max(every[0].sum(), 1.0)
         with np.errstate(all="ignore"):
             most = np.maximum(left, 0.0) / np.sqrt(mean * free)
             most = most * (1 + 1e-6) + 1e-6  # for rounding
         return np.where(np.isfinite(most), most, math.inf)
 
-    def _fit(self, but: frozenset[Column]) -> _Fit:
-        """The regression by least squares, by Gram and Schmidt's process.
+    @cached_property
+    def _known(self) -> tuple[Floats, Ints, Floats, Floats]:
+        """The sums and the places of patterns with rows, their columns, and the rows in common.
 
-        NumPy's own sums do not depend on the number of threads, as those of BLAS do.
+        Sums of losses are on a grid, so those of rows in common are exact, whatever adds them up.
         """
-        if but not in self.fits:
-            [kept] = np.nonzero((self.sums[0] > 0) & (self.sums[1] > 0))
-            every = self.sums[1:, kept]
-            weight, axes = every[0], np.zeros((0, len(kept)))
-            columns = self.without(but).is_in[kept].T.astype(np.float64)
-            for column in (np.ones(len(kept)), *columns):
-                left = column
-                for _ in range(2):  # The second time takes what rounding left.
-                    left = left - _projected(axes, weight * left)
-                norm = math.sqrt((weight * left**2).sum())
-                if norm > _NOTHING * math.sqrt((weight * column).sum()):
-                    axes = np.append(axes, [left / norm], axis=0)
-            _, group = np.unique(columns, axis=1, return_inverse=True)
-            fit = _projected(axes, every[1])
-            self.fits[but] = _Fit(kept, every, axes, fit, group.reshape(-1))
-        return self.fits[but]
+        [kept] = np.nonzero((self.sums[0] > 0) & (self.sums[1] > 0))
+        every = self.sums[1:, kept]
+        columns = np.column_stack([np.ones(len(kept)), self.is_in[kept]])
+        return every, kept, columns, columns.T @ (every[0][:, None] * columns)
 
-
-def _projected(axes: Floats, sums: Floats) -> Floats:
-    """The part of sums by pattern, per row, that the axes span."""
-    part: Floats = np.einsum("ap,a->p", axes, np.einsum("ap,p->a", axes, sums))
-    return part
+    def _fit(self, but: frozenset[Column]) -> _Fit:
+        """The regression by least squares. One without a listed slice is asked for once."""
+        if but in self.fits:
+            return self.fits[but]
+        every, _, columns, in_common = self._known
+        kept = [0, *(1 + at for at, one in enumerate(self.columns) if one not in but)]
+        columns, in_common = columns[:, kept], in_common[np.ix_(kept, kept)]
+        inverse: Floats = np.linalg.pinv(in_common, _SPANNED, hermitian=True).astype(np.float64)
+        group = np.zeros(len(columns), np.int64)
+        for first in range(0, len(kept), 31):
+            some = columns[:, first : first + 31].astype(np.int64)
+            ids = group * 2**31 + some @ 2 ** np.arange(some.shape[1])
+            _, group = np.unique(ids, return_inverse=True)
+        fit = _Fit(columns, inverse, columns @ (inverse @ (columns.T @ every[1])), group)
+        if not any(isinstance(one, int) for one in but):
+            self.fits[but] = fit
+        return fit
