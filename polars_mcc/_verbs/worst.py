@@ -47,7 +47,7 @@ def worst(
     the slice. A slice may be listed if its p-value is at most 1 - `ci`. Which are listed is a
     stepwise regression of the loss of rows on slices, as columns of 0 and 1. The loss is minus the
     influence of a row on the score of all rows, with to="expected" less the mean of its gold label.
-    Rows that cannot have one are left out, as rows of other classes are for the recall of a class.
+    Rows that have none are left out, as rows of other classes are for the recall of a class.
 
     - z is the evidence of a slice: the two-sided standard normal deviate of `p_value`. L is the
       same of its losses: the sum of their residuals e from the mean of all rows, Σ e·x over
@@ -159,7 +159,8 @@ def worst(
         - `verdict` (Enum): "listed"; "beyond the list" (behind, and the list is full); "not
           behind"; "explained by those listed" (behind, but not beside the listed slices); "no
           interval"; "too few rows" (outside the slice: it has more than `max_share` of them);
-        - `explained_by` (String): the surest listed slice that shares rows with an explained one;
+        - `explained_by` (String): the surest listed slice that no key keeps apart from an explained
+          one;
         - `n_tested`, `n_untested` (Int64; the same in all rows of a model): the slices tested, and
           the slices counted that have too few rows or no interval. A slice with the same scored
           rows as a coarser slice counts as the coarser one, once;

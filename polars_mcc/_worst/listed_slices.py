@@ -93,6 +93,7 @@ class _Steps:
         """The most own evidence that each may have."""
         firsts, lasts = spans(rows.compared, near)
         self.spans = dict(zip(near.tolist(), zip(firsts, lasts, strict=True), strict=True))
+        self.keys_of = {at: (first >= 0).tobytes() for at, (first, _) in self.spans.items()}
         self.numbers = {at: self._number(at) for at in near.tolist()}
         """The key of a slice that is a range of one number, or of one time."""
         self.alone = dict(zip(near.tolist(), rows.compared.comparisons.losses[near], strict=True))
@@ -111,6 +112,8 @@ class _Steps:
     def can_begin(self) -> bool:
         """Whether the own p-values of all slices allow a list: then the first step is taken."""
         number = np.arange(1, len(self.most) + 1)
+        if self.cutoff.correction not in {"bh", "by"}:  # The others do not step up.
+            number[:] = 1
         known, most = np.ones(len(number)), np.array(normal(np.array([*self.most.values()])))
         for place, at in enumerate(self.most):
             known[place] = most[place] = normal(np.array([self.own(at)]))[0]
@@ -142,7 +145,10 @@ class _Steps:
         slices, alone = self.common.slices, self.common.losses[:, 0]
         numbers = slices.tolist()
         most = np.array([*map(self._most, numbers)])
-        left = _left_of(most, alone, self.common.bounds(self.regression))
+        bounds = self.common.bounds(self.regression)
+        left = _left_of(most, alone, bounds)
+        [weak] = np.nonzero((bounds < _SECOND * alone) & (left > 0))
+        left[weak[[self._is_second_range(numbers[at]) for at in weak.tolist()]]] = 0.0
         has_bins = {one[0] for one in self.regression.columns if isinstance(one, tuple)}
         is_range = np.array([self.numbers[at] in has_bins for at in numbers])
         left[is_range] = most[is_range]
@@ -201,13 +207,10 @@ class _Steps:
 
     def _is_second_range(self, at: int) -> bool:
         """Whether a slice overlaps a listed one with the same keys: it has other ranges."""
-        first, last = self.spans[at]
-        others = (self.spans[other] for other in self.listed if other != at)
-        return any(
-            np.array_equal(first >= 0, low >= 0)
-            and bool((np.maximum(first, low) <= np.minimum(last, high)).all())
-            for low, high in others
-        )
+        keys = self.keys_of[at]
+        same = [one for one in self.listed if one != at and self.keys_of[one] == keys]
+        (first, last), others = self.spans[at], [self.spans[one] for one in same]
+        return any((np.maximum(first, a) <= np.minimum(last, b)).all() for a, b in others)
 
     def _within(self, at: int, beside: float) -> float:
         """The least of some evidence, and of that beside the other rows of each listed whole."""

@@ -17,8 +17,8 @@ _FREE = 5.0
 class RowLosses(NamedTuple):
     """What rows lose by their pair: minus their influence on the score of all rows.
 
-    With to="expected", less the mean of their gold label. A row stands for s rows: for none, if its
-    label has no influence, whatever is predicted, as a rate is not of it.
+    With to="expected", less the mean of their gold label. A row stands for s rows: for none, if it
+    has no influence, as a rate is not of it.
     """
 
     gold: Ints

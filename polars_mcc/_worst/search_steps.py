@@ -208,7 +208,7 @@ def _unlisted(
 def _explained_by(
     compared: ComparedSlices, listed: SliceList, slices: Ints, explained: Flags
 ) -> pl.Series:
-    """The surest listed slice that shares rows with each explained slice: its number."""
+    """The number of the surest listed slice that no key keeps apart from each explained one."""
     (firsts, lasts), (first, last) = (spans(compared, of) for of in (slices, listed.slices))
     surest = np.full(len(slices), -1)
     for place in np.argsort(listed.beside).tolist():
