@@ -32,6 +32,8 @@ class _Fit(NamedTuple):
     """The loss that is explained: (patterns,)."""
     group: Ints
     """Patterns that the columns do not tell apart have one number: (patterns,)."""
+    of_groups: Floats
+    """The sums over their rows: (5, groups)."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,12 @@ class LossRegression:
         what two columns have in common, they leave none. `sums` are of the slice, by pattern. Then
         comes the share of its free rows that the columns leave.
         """
-        columns, inverse, fit, group = self._fit(but)
+        columns, inverse, fit, group, of_groups = self._fit(but)
         every, here = self._known[0], sums[1:, self._known[1]]
         share = columns @ (inverse @ (columns.T @ here[0]))
         evidence, free = score_test(here, every, fit, share)
-        here, every = (np.array([np.bincount(group, of) for of in rows]) for rows in (here, every))
-        among, free_among = score_test(here, every, every[1] / every[0], here[0] / every[0])
+        here_too, n = np.array([np.bincount(group, of) for of in here]), of_groups[0]
+        among, free_among = score_test(here_too, of_groups, of_groups[1] / n, here_too[0] / n)
         least = float(min(evidence, among) if free_among >= free / 2 else evidence)
         weight, total = float(here[0].sum()), float(every[0].sum())
         alone = weight * (1 - weight / total) if total > 0 else 0.0
@@ -106,7 +108,7 @@ class LossRegression:
 
         `weight` and `loss` are of slices, `overlaps` the weight of their rows in each column.
         """
-        columns, inverse, fit, _ = self._fit(frozenset())
+        columns, inverse, fit, *_ = self._fit(frozenset())
         every = self._known[0]
         in_common = np.column_stack([weight, *overlaps])
         free = weight - ((in_common @ inverse) * in_common).sum(1)
@@ -141,7 +143,9 @@ class LossRegression:
             some = columns[:, first : first + 31].astype(np.int64)
             ids = group * 2**31 + some @ 2 ** np.arange(some.shape[1])
             _, group = np.unique(ids, return_inverse=True)
-        fit = _Fit(columns, inverse, columns @ (inverse @ (columns.T @ every[1])), group)
+        explained = columns @ (inverse @ (columns.T @ every[1]))
+        of_groups = np.array([np.bincount(group, of) for of in every])
+        fit = _Fit(columns, inverse, explained, group, of_groups)
         if not any(isinstance(one, int) for one in but):
             self.fits[but] = fit
         return fit
