@@ -43,7 +43,7 @@ def _with_options_of(
 
 
 def _of_known_options(init: Callable[P, None]) -> Callable[P, None]:
-    """Reject unknown options, with those that are like them."""
+    """Reject unknown options, and name the known ones that are like them."""
 
     @wraps(init)
     def checked(*log_and_frame: P.args, **columns: P.kwargs) -> None:

@@ -163,7 +163,7 @@ class Bins(Key):
         if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):
             what = "times" if isinstance(cuts, str) else "numbers"
             hint: str = "; cast it, or slice by the column itself"
-            if isinstance(dtype, (pl.Duration, pl.Time)):
+            if is_clock(dtype):
                 code = self._as_number(column.name, is_time=dtype == pl.Time)
                 hint = said("; cut a number of it, as in ", code)
             elif isinstance(dtype, (pl.Date, pl.Datetime)):

@@ -57,8 +57,8 @@ def worst(
       if it is less, with residuals from the means of the rows that are in the same listed slices
       (and bins, see below), unless this Σ x² is less than half of the other.
     - Beside the listed slices, z·l/L is left, between 0 and z. If L is 2 or less: z - (L - l), at
-      most z, times the root of Σ x² of l over that of L. It is not more than z of the slice in the
-      log of each listed slice that contains it.
+      most z, times √(Σ x² of l / Σ x² of L). It is not more than z of the slice in the log of each
+      listed slice that contains it.
     - A step takes the slice with the most left. Of the slices with fewer keys that contain it and
       would be sure enough to be taken, the one with the most left is taken instead, if less than 3
       of the first is left beside it and those listed. Then the listed slice with the least left

@@ -145,8 +145,8 @@ def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
     sample = _sample(log, read, texts, sampled)
     cuts = {}
     if bins is not None:
-        cut = {key for key, dtype in log.key_dtypes.items() if is_ordered(dtype)}
-        numbers = [key for key in log.keys if key in cut and not is_calendar(log.key_dtypes[key])]
+        ordered = [key for key, dtype in log.key_dtypes.items() if is_ordered(dtype)]
+        numbers = [key for key in ordered if not is_calendar(log.key_dtypes[key])]
         of_keys = read.lazy().select(
             *(KEY + key for key in numbers),
             weight=pl.lit(1) if log.weight_name is None else "weight",

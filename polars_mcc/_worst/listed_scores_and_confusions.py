@@ -116,7 +116,7 @@ def _confusions(sides: Sides, pairs: Counted) -> pl.DataFrame:
 
     It has the most excess misses over the rate in the rest. A slice with one predicted label and
     several gold labels also has a most frequent missed label, which the words tell. `pairs` are
-    those that are scored.
+    the scored ones.
     """
     search, counts = sides.log.search, sides.by_pair[0]
     labels, count = search.log.labels, search.log.sliced.numbers.count

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
 
 _TELLING = 2.0
-"""Evidence of losses of which a share may be explained."""
+"""Where losses give more evidence than this, the share of it that is explained is telling."""
 _OWN = 3.0
 """The evidence that a slice must keep beside one with fewer keys, to be listed instead of it."""
 _ROWS_AT_ONCE = 2**18
@@ -96,8 +96,6 @@ class _Steps:
         self.keys_of = {at: (first >= 0).tobytes() for at, (first, _) in self.spans.items()}
         self.numbers = {at: self._number(at) for at in near.tolist()}
         """The key of a slice that is a range of one number, or of one time."""
-        self.alone = dict(zip(near.tolist(), rows.compared.comparisons.losses[near], strict=True))
-        """The evidence of each by losses, its weight, and its loss."""
         self.within: dict[tuple[int, int], float] = {}
         self.listed: list[int] = []
         self.out: set[int] = set()
@@ -111,15 +109,11 @@ class _Steps:
 
     def can_begin(self) -> bool:
         """Whether the own p-values of all slices allow a list: then the first step is taken."""
-        number = np.arange(1, len(self.most) + 1)
-        if self.cutoff.correction not in {"bh", "by"}:  # The others do not step up.
-            number[:] = 1
-        known, most = np.ones(len(number)), np.array(normal(np.array([*self.most.values()])))
+        most = np.array(normal(np.array([*self.most.values()])))
+        known = np.ones(len(most))
         for place, at in enumerate(self.most):
             known[place] = most[place] = normal(np.array([self.own(at)]))[0]
-            is_sure, may_be = (
-                bool((np.sort(p) <= self.cutoff.largest_p(number)).any()) for p in (known, most)
-            )
+            is_sure, may_be = self.cutoff.allows_any(known), self.cutoff.allows_any(most)
             if is_sure or not may_be:
                 return is_sure
         return False
@@ -135,7 +129,8 @@ class _Steps:
         is_full = len(self.listed) == self.cutoff.longest
         more = [*self._surest(every)] if is_full else []
         listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
-        return SliceList(listed, np.array(self._beside_others()), self.known_own, beyond)
+        beside = np.array([*map(self.beside, self.listed)])
+        return SliceList(listed, beside, self.known_own, beyond)
 
     def _surest(self, among: Ints) -> Iterator[int]:
         """The slices that are sure beside the listed ones, the surest first.
@@ -181,7 +176,7 @@ class _Steps:
         return self.own(at) if at in self.known_own else self.most[at]
 
     def beside(self, at: int) -> float:
-        """The evidence of a slice beside those listed."""
+        """The evidence of a slice beside those listed, or beside the others of them."""
         return self._within(at, self._kept(at, *self._of_losses(at, self.regression)))
 
     def _of_losses(self, at: int, regression: LossRegression) -> tuple[float, float, float]:
@@ -196,7 +191,8 @@ class _Steps:
         else:
             sums = regression.losses(self.rows.of_column(at))
         own = [one for one in columns if one == at or (isinstance(one, tuple) and one[0] == number)]
-        return float(self.alone[at][0]), *regression.unexplained(sums, frozenset(own))
+        alone = float(self.rows.compared.comparisons.losses[at, 0])
+        return alone, *regression.unexplained(sums, frozenset(own))
 
     def _kept(self, at: int, alone: float, left: float, free: float) -> float:
         """What others leave of the own evidence of a slice, by its evidence by losses."""
@@ -241,19 +237,16 @@ class _Steps:
 
     def _wholes(self, at: int) -> Ints:
         """The slices with fewer keys that contain a slice."""
-        n_keys = self._n_keys(at)
-        found = (one for one in self.spans if self._n_keys(one) < n_keys)
+        n_keys = sum(self.keys_of[at])
+        found = (one for one in self.spans if sum(self.keys_of[one]) < n_keys)
         return np.array([one for one in found if self._contains(one, at)], np.int64)
 
-    def _n_keys(self, at: int) -> int:
-        return int(np.count_nonzero(self.spans[at][0] >= 0))
-
     def _list(self, slice_: int) -> None:
-        """List a slice; then those that the others explain leave, the weakest first."""
+        """List a slice. Then slices that the others explain leave the list, the weakest first."""
         self.regression = self._with(slice_)
         self.listed.append(slice_)
         while len(self.listed) > 1:
-            beside = self._beside_others()
+            beside = [*map(self.beside, self.listed)]
             weakest = int(np.argmin(beside))
             if self.cutoff.passes(beside[weakest], len(self.listed)):
                 break
@@ -263,14 +256,6 @@ class _Steps:
             bins = [one for one in self.regression.columns if isinstance(one, tuple)]
             unused = [one for one in bins if one[0] not in numbers]
             self.regression = self.regression.without([gone, *unused])
-
-    def _beside_others(self) -> list[float]:
-        """The evidence of each listed slice beside the others."""
-        losses = [self._of_losses(at, self.regression) for at in self.listed]
-        return [
-            self._within(at, self._kept(at, *of_losses))
-            for at, of_losses in zip(self.listed, losses, strict=True)
-        ]
 
     def _with(self, slice_: int) -> LossRegression:
         """The regression with one more slice. A range of a number comes with the bins of it."""

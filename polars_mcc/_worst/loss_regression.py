@@ -123,7 +123,7 @@ class LossRegression:
     def _known(self) -> tuple[Floats, Ints, Floats, Floats]:
         """The sums and the places of patterns with rows, their columns, and the rows in common.
 
-        Sums of losses are on a grid, so those of rows in common are exact, whatever adds them up.
+        Weights are on a grid, so that these sums are exact, in any order.
         """
         [kept] = np.nonzero((self.sums[0] > 0) & (self.sums[1] > 0))
         every = self.sums[1:, kept]

@@ -33,6 +33,12 @@ class Cutoff:
         p = normal(np.array([max(evidence, 0.0)]))[0]
         return bool(p <= self.largest_p(n_listed))
 
+    def allows_any(self, p: Floats) -> bool:
+        """Whether the p-values of all slices allow a list. Holm's procedure does not step up."""
+        if self.correction in {"bh", "by"}:
+            return bool((np.sort(p) <= self.largest_p(np.arange(1, len(p) + 1))).any())
+        return bool((p <= self.largest_p(1)).any())
+
     def largest_p(self, n_listed: int | Ints) -> float | Floats:
         """The largest p-value of a list with this number of slices."""
         tests = max(self.tests, 1)

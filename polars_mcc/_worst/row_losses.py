@@ -31,7 +31,7 @@ class RowLosses(NamedTuple):
 
     @classmethod
     def of(cls, every: Counted, scored: Counted, phi: Floats, *, given_labels: bool) -> RowLosses:
-        """The losses of a log, from the pairs of its rows, and those that are scored.
+        """The losses of a log, from the pairs of all rows and the scored pairs.
 
         `phi` is the influence of a row of each scored pair, such that more is better.
         """
@@ -51,12 +51,15 @@ class RowLosses(NamedTuple):
         losses = cls(every.gold, every.pred, values, np.zeros(5))
         return losses._replace(of_log=losses.sums(every)[:, 0])
 
+    def of_pairs(self, gold: Ints, pred: Ints) -> Floats:
+        """`of_pair` for some pairs, by their labels."""
+        k = int(self.pred.max(initial=0)) + 1
+        return self.of_pair[:, np.searchsorted(self.gold * k + self.pred, gold * k + pred)]
+
     def sums(self, pairs: Counted) -> Floats:
         """The sums over the rows of slices, see `of_log`: (5, slices)."""
-        k = int(self.pred.max(initial=0)) + 1
-        place = np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
         weights = [pairs.n] * 2 + [pairs.squares] * 3
-        of_pairs = zip(self.of_pair[:, place], weights, strict=True)
+        of_pairs = zip(self.of_pairs(pairs.gold, pairs.pred), weights, strict=True)
         sums = [added_up(of * weight, pairs.slices, pairs.number) for of, weight in of_pairs]
         return np.array(sums)
 

@@ -129,9 +129,7 @@ class LogRows:
     @cached_property
     def _of_cell(self) -> Floats:
         """What a row of each cell loses, and one that is not scored, see `RowLosses.of_pair`."""
-        losses, k = self.compared.losses, self.search.counter.n_codes
-        ids = self.gold * k + self.pred
-        of_pair = losses.of_pair[:, np.searchsorted(losses.gold * k + losses.pred, ids)]
+        of_pair = self.compared.losses.of_pairs(self.gold, self.pred)
         return np.append(of_pair[:, self.pair], np.zeros((5, 1)), axis=1)
 
     def weight(self, rows: Ints) -> Floats:

@@ -200,8 +200,9 @@ def _unlisted(
     diff = score - (rest if search.settings.to == "rest" else of_labels)
     by = _explained_by(compared, listed, slices, verdict == EXPLAINED)
     rows = _values_and_sizes(compared, slices).with_columns(of_labels, *arrays, explained_by=by)
-    none = pl.lit(None, pl.Float64)
-    rows = rows.with_columns(beside=none, p_beside=none)
+    rows = rows.with_columns(
+        pl.lit(None, pl.Float64).alias(name) for name in ("beside", "p_beside")
+    )
     return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
 
 

@@ -133,12 +133,8 @@ class SliceCounter:
         large = [of_set for of_set in sets if self._cells(of_set) > _CELLS_OF_TABLE]
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
             waiting: deque[Iterator[_OfKeys]] = deque()
-            while small:
-                size = np.cumsum([*map(self._cells, small)])
-                portion = max(int(np.searchsorted(size, _CELLS_AT_ONCE, "right")), 1)
-                counted = pool.map(self._in_table, small[:portion], itertools.repeat(self.min_n))
-                small = small[portion:]
-                waiting.append(counted)
+            for portion in self._counted_at_once(small):
+                waiting.append(pool.map(self._in_table, portion, itertools.repeat(self.min_n)))
                 if len(waiting) > 1:
                     yield _batch([*waiting.popleft()])
             for last in waiting:
@@ -148,6 +144,20 @@ class SliceCounter:
 
     def _cells(self, keys: CrossedKeys) -> float:
         return math.prod(key.size + 1 for key in keys) * self.n_pairs
+
+    def _counted_at_once(self, sets: Sequence[CrossedKeys]) -> Iterator[list[CrossedKeys]]:
+        """Split sets into portions of at most `_CELLS_AT_ONCE` together, or of one set."""
+        portion: list[CrossedKeys] = []
+        total = 0.0
+        for keys in sets:
+            size = self._cells(keys)
+            if portion and total + size > _CELLS_AT_ONCE:
+                yield portion
+                portion, total = [], 0.0
+            portion.append(keys)
+            total += size
+        if portion:
+            yield portion
 
     def _in_table(self, keys: CrossedKeys, least: float) -> _OfKeys:
         """Count the slices of a set of keys with NumPy."""
