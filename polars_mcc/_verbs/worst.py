@@ -50,12 +50,12 @@ def worst(
     Rows that have none are left out, as rows of other classes are for the recall of a class.
 
     - z is the evidence of a slice: the two-sided standard normal deviate of `p_value`. L is the
-      same of its losses: the sum of their residuals e from the mean of all rows, Σ e·x over
-      √(Σ e²x²), with x the column of the slice less its mean. If mean(e²)·Σ x² is larger than
-      Σ e²x², it takes its place; if Σ x² is 5 or less, L is 0.
-    - l is the same with residuals e and x of a regression on a constant and the listed slices; or,
-      if it is less, with residuals from the means of the rows that are in the same listed slices
-      (and bins, see below), unless this Σ x² is less than half of the other.
+      same of its losses: Σ e·x over σ√(Σ x²), with e the residuals of the losses from the mean of
+      all rows, x the column of the slice less its mean, and σ² the larger of Σ e²x² / Σ x² and
+      mean(e²). If Σ x² is 5 or less, L is 0.
+    - l is the same, with the same σ, and with residuals e and x of a regression on a constant and
+      the listed slices; or, if it is less, with residuals from the means of the rows that are in
+      the same listed slices, unless this Σ x² is less than half of the other.
     - Beside the listed slices, z·l/L is left, between 0 and z. If L is 2 or less: z - (L - l), at
       most z, times √(Σ x² of l / Σ x² of L). It is not more than z of the slice in the log of each
       listed slice that contains it.
@@ -65,8 +65,8 @@ def worst(
       beside the others leaves for good, while its p-value is above the bound for a list of this
       length (see `correction`).
     - Once a range of one number, or of times, is listed without other keys, its bins are columns
-      too, for all slices but ranges of it alone. Of a slice that overlaps a listed one with the
-      same keys, nothing is left if l is below L/2.
+      of the regression too, for all slices but ranges of it alone. Of a slice that overlaps a
+      listed one with the same keys, nothing is left if l is below L/2.
     - The list ends if the p-value of the next slice is above the bound for a list with it. Its
       first slice is taken whenever the p-values of all slices allow a list.
 

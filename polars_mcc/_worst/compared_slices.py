@@ -187,7 +187,7 @@ class _WholeLog:
         evidence = np.where(is_comparable, evidence, math.nan)
         losses = np.full((last - first, 3), math.nan)
         behind = np.flatnonzero(evidence > 0)
-        losses[behind] = self.losses.alone(pairs_of(batch.pairs, first + behind))
+        losses[behind] = self.losses.of_slices(pairs_of(batch.pairs, first + behind))
         return Comparisons(rest, evidence, shown[0], shown[1], losses)
 
     @property

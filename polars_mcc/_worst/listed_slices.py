@@ -13,17 +13,17 @@ that may be the next ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from polars_mcc._comparisons.evidence import evidence_of
 from polars_mcc._intervals.interval_methods import normal
-from polars_mcc._metrics.slice_sums import Floats, Ints
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.loss_regression import LossRegression
 from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
+from polars_mcc._worst.row_losses import evidence_of_losses
 from polars_mcc._worst.rows_of_slices import Column, LogRows, spans
 from polars_mcc._worst.slice_counts import weights_of_values
 from polars_mcc._worst.slice_scores import ComparedSlices
@@ -60,7 +60,7 @@ def list_slices(rows: LogRows, cutoff: Cutoff) -> SliceList:
         steps = _Steps(rows, cutoff, near)
         if steps.can_begin():
             return steps.taken()
-        return SliceList(near[:0], np.zeros(0), steps.known_own, near[:0])
+        return SliceList(near[:0], np.zeros(0), steps.near.known_own, near[:0])
     return SliceList(near, np.zeros(0), {}, near)
 
 
@@ -78,41 +78,21 @@ def _candidates(compared: ComparedSlices, evidence: Floats, cutoff: Cutoff) -> I
 
 
 class _Steps:
-    """The steps of the regression. Slices are known by their numbers."""
+    """The steps of the regression. Slices are known by their places among the candidates."""
 
     def __init__(self, rows: LogRows, cutoff: Cutoff, near: Ints) -> None:
         """Begin with no slice. Those `near` have evidence that could be enough to be listed."""
-        self.rows, self.cutoff = rows, cutoff
-        self.known_own: dict[int, float] = {}
-        self.least = evidence_of(cutoff.level)
-        """The least evidence of the own score of a slice that may be listed."""
-        evidence = rows.compared.comparisons.evidence[near] * cutoff.surer
-        # With 1 / LENIENT of the p-value, z²/2 is larger by ln LENIENT at most.
-        most = np.sqrt(evidence**2 + 2 * math.log(LENIENT))
-        self.most = dict(zip(near.tolist(), most.tolist(), strict=True))
-        """The most own evidence that each may have."""
-        firsts, lasts = spans(rows.compared, near)
-        self.spans = dict(zip(near.tolist(), zip(firsts, lasts, strict=True), strict=True))
-        self.keys_of = {at: (first >= 0).tobytes() for at, (first, _) in self.spans.items()}
-        self.numbers = {at: self._number(at) for at in near.tolist()}
-        """The key of a slice that is a range of one number, or of one time."""
-        self.within: dict[tuple[int, int], float] = {}
+        self.cutoff = cutoff
+        self.near = _Candidates(rows, cutoff, near)
         self.listed: list[int] = []
-        self.out: set[int] = set()
-        self.common = _RowsInCommon(rows, near)
+        self.is_out = np.zeros(len(near), bool)
         self.regression = LossRegression.of(rows)
-
-    def _number(self, at: int) -> int | None:
-        [keys] = np.nonzero(self.spans[at][0] >= 0)
-        is_range = len(keys) == 1 and self.rows.compared.keys[keys[0]].is_cut
-        return int(keys[0]) if is_range else None
 
     def can_begin(self) -> bool:
         """Whether the own p-values of all slices allow a list: then the first step is taken."""
-        most = np.array(normal(np.array([*self.most.values()])))
-        known = np.ones(len(most))
-        for place, at in enumerate(self.most):
-            known[place] = most[place] = normal(np.array([self.own(at)]))[0]
+        most, known = np.array(normal(self.near.most)), np.ones(len(self.near.most))
+        for at in range(len(most)):
+            known[at] = most[at] = normal(np.array([self.near.own(at)]))[0]
             is_sure, may_be = self.cutoff.allows_any(known), self.cutoff.allows_any(most)
             if is_sure or not may_be:
                 return is_sure
@@ -120,7 +100,7 @@ class _Steps:
 
     def taken(self) -> SliceList:
         """Take all steps."""
-        every = self.common.slices
+        every = np.ones(len(self.is_out), bool)
         while len(self.listed) < self.cutoff.longest:
             best = next(self._surest(every), None)
             if best is None:
@@ -128,143 +108,68 @@ class _Steps:
             self._list(self._coarsest(best))
         is_full = len(self.listed) == self.cutoff.longest
         more = [*self._surest(every)] if is_full else []
-        listed, beyond = (np.array(of, np.int64) for of in (self.listed, more))
         beside = np.array([*map(self.beside, self.listed)])
-        return SliceList(listed, beside, self.known_own, beyond)
+        slices = self.near.slices
+        return SliceList(slices[self.listed], beside, self.near.known_own, slices[more])
 
-    def _surest(self, among: Ints) -> Iterator[int]:
+    def _surest(self, among: Flags) -> Iterator[int]:
         """The slices that are sure beside the listed ones, the surest first.
 
         Bounds tell which are looked at.
         """
-        slices, alone = self.common.slices, self.common.losses[:, 0]
-        numbers = slices.tolist()
-        most = np.array([*map(self._most, numbers)])
-        bounds = self.common.bounds(self.regression)
-        left = _left_of(most, alone, bounds)
-        [weak] = np.nonzero((bounds < _SECOND * alone) & (left > 0))
-        left[weak[[self._is_second_range(numbers[at]) for at in weak.tolist()]]] = 0.0
-        has_bins = {one[0] for one in self.regression.columns if isinstance(one, tuple)}
-        is_range = np.array([self.numbers[at] in has_bins for at in numbers])
-        left[is_range] = most[is_range]
-        left[~np.isin(slices, among) | np.isin(slices, [*self.listed, *self.out])] = -math.inf
-        exact: set[int] = set()
-        while self._is_sure(left[place := int(np.argmax(left))]):
-            if place in exact:
-                left[place] = -math.inf
-                yield numbers[place]
+        near = self.near
+        left = near.left_at_most(self.regression, self.listed)
+        left[~among | self.is_out] = left[self.listed] = -math.inf
+        is_exact = np.zeros(len(left), bool)
+        while self._is_sure(left[at := int(np.argmax(left))]):
+            if is_exact[at]:
+                left[at] = -math.inf
+                yield at
             else:
-                left[place] = self.beside(numbers[place])
-                exact.add(place)
+                left[at], is_exact[at] = self.beside(at), True
 
     def _is_sure(self, left: float) -> bool:
         if not self.listed:
-            return left >= self.least
+            return left >= self.near.least
         return self.cutoff.passes(left, len(self.listed) + 1)
-
-    def own(self, at: int) -> float:
-        """The evidence of the own score of a slice; 0 if it may not be listed."""
-        if at not in self.known_own:
-            # In small logs, many at once take little longer than one.
-            others = (one for one in self.most if one not in self.known_own and one != at)
-            some = [at, *islice(others, min(_ROWS_AT_ONCE // len(self.rows.cell), 15))]
-            self.known_own |= zip(some, self.rows.evidence(some), strict=True)
-        return self.known_own[at] if self.known_own[at] >= self.least else 0.0
-
-    def _most(self, at: int) -> float:
-        """The most own evidence that a slice may have."""
-        return self.own(at) if at in self.known_own else self.most[at]
 
     def beside(self, at: int) -> float:
         """The evidence of a slice beside those listed, or beside the others of them."""
-        return self._within(at, self._kept(at, *self._of_losses(at, self.regression)))
-
-    def _of_losses(self, at: int, regression: LossRegression) -> tuple[float, float, float]:
-        """The evidence of a slice by losses: alone, and beside the columns of a regression.
-
-        Then comes the share of its free rows that these leave. A range of a number is not beside
-        the bins of this number.
-        """
-        number, columns = self.numbers[at], regression.columns
-        if at in columns:
-            sums = regression.losses_of(at)
-        else:
-            sums = regression.losses(self.rows.of_column(at))
-        own = [one for one in columns if one == at or (isinstance(one, tuple) and one[0] == number)]
-        alone = float(self.rows.compared.comparisons.losses[at, 0])
-        return alone, *regression.unexplained(sums, frozenset(own))
-
-    def _kept(self, at: int, alone: float, left: float, free: float) -> float:
-        """What others leave of the own evidence of a slice, by its evidence by losses."""
-        if left < _SECOND * alone and self._is_second_range(at):
-            return 0.0
-        own = np.array(self.own(at))
-        return float(_left_of(own, np.array(alone), np.array(left), free))
-
-    def _is_second_range(self, at: int) -> bool:
-        """Whether a slice overlaps a listed one with the same keys: it has other ranges."""
-        keys = self.keys_of[at]
-        same = [one for one in self.listed if one != at and self.keys_of[one] == keys]
-        (first, last), others = self.spans[at], [self.spans[one] for one in same]
-        return any((np.maximum(first, a) <= np.minimum(last, b)).all() for a, b in others)
-
-    def _within(self, at: int, beside: float) -> float:
-        """The least of some evidence, and of that beside the other rows of each listed whole."""
-        for whole in self.listed if beside >= self.least else ():
-            if whole != at and self._contains(whole, at):
-                if (at, whole) not in self.within:
-                    [self.within[at, whole]] = self.rows.evidence([at], whole)
-                beside = min(beside, self.within[at, whole])
-        return beside
-
-    def _contains(self, whole: int, part: int) -> bool:
-        (first, last), (first_part, last_part) = self.spans[whole], self.spans[part]
-        return bool(((first <= first_part) & (last >= last_part)).all())
+        return self.near.left(at, self.regression, self.listed)
 
     def _coarsest(self, best: int) -> int:
         """A slice, or the one with fewer keys that explains it."""
+        n_keys = self.near.has_key.sum(axis=1)
         while True:
-            whole = next(self._surest(self._wholes(best)), None)
+            wholes = (n_keys < n_keys[best]) & self.near.contain(best)
+            whole = next(self._surest(wholes), None)
             if whole is None:
                 return best
-            losses = self._of_losses(best, self._with(whole))
-            self.listed.append(whole)
-            beside = self._within(best, self._kept(best, *losses))
-            self.listed.pop()
-            if beside >= _OWN:
+            if self.near.left(best, self._with(whole), [*self.listed, whole]) >= _OWN:
                 return best
             best = whole
 
-    def _wholes(self, at: int) -> Ints:
-        """The slices with fewer keys that contain a slice."""
-        n_keys = sum(self.keys_of[at])
-        found = (one for one in self.spans if sum(self.keys_of[one]) < n_keys)
-        return np.array([one for one in found if self._contains(one, at)], np.int64)
-
-    def _list(self, slice_: int) -> None:
+    def _list(self, at: int) -> None:
         """List a slice. Then slices that the others explain leave the list, the weakest first."""
-        self.regression = self._with(slice_)
-        self.listed.append(slice_)
+        self.regression = self._with(at)
+        self.listed.append(at)
         while len(self.listed) > 1:
             beside = [*map(self.beside, self.listed)]
             weakest = int(np.argmin(beside))
             if self.cutoff.passes(beside[weakest], len(self.listed)):
                 break
             gone = self.listed.pop(weakest)
-            self.out.add(gone)
-            numbers = {self.numbers[at] for at in self.listed}
-            bins = [one for one in self.regression.columns if isinstance(one, tuple)]
-            unused = [one for one in bins if one[0] not in numbers]
-            self.regression = self.regression.without([gone, *unused])
+            self.is_out[gone] = True
+            unused = {*self.regression.cut_keys} - {*self.near.number[self.listed].tolist()}
+            bins = [one for key in unused for one in self.regression.bins_of(key)]
+            self.regression = self.regression.without([int(self.near.slices[gone]), *bins])
 
-    def _with(self, slice_: int) -> LossRegression:
+    def _with(self, at: int) -> LossRegression:
         """The regression with one more slice. A range of a number comes with the bins of it."""
-        regression, number = self.regression, self.numbers[slice_]
-        columns: list[Column] = [slice_]
-        if number is not None and (number, 1) not in regression.columns:
-            columns += [(number, code) for code in range(1, self.rows.compared.keys[number].size)]
-        for column in columns:
-            regression = regression.plus(column, self.rows.of_column(column))
+        regression, number = self.regression.plus(int(self.near.slices[at])), self.near.number[at]
+        if number >= 0 and number not in regression.cut_keys:
+            for code in range(1, self.near.rows.compared.keys[number].size):
+                regression = regression.plus((int(number), code))
         return regression
 
 
@@ -279,25 +184,125 @@ def _left_of(own: Floats, alone: Floats, left: Floats, free: float = 1.0) -> Flo
     return beside
 
 
-class _RowsInCommon:
-    """Candidates, and how many rows they have in common with the columns of a regression."""
+class _Candidates:
+    """The slices that may be listed: what is known of each, and what a list leaves of it."""
 
-    def __init__(self, rows: LogRows, slices: Ints) -> None:
-        """Sort slices by their keys, as the keys of a set are counted at once."""
+    def __init__(self, rows: LogRows, cutoff: Cutoff, slices: Ints) -> None:
         self.rows, self.slices = rows, slices
         compared = rows.compared
-        self.losses = compared.comparisons.losses[slices]
+        self.least = evidence_of(cutoff.level)
+        """The least evidence of the own score of a slice that may be listed."""
+        evidence = compared.comparisons.evidence[slices] * cutoff.surer
+        # With 1 / LENIENT of the p-value, z²/2 is larger by ln LENIENT at most.
+        self.most: Floats = np.sqrt(evidence**2 + 2 * math.log(LENIENT))
+        """The most own evidence that each may have."""
+        self.known_own: dict[int, float] = {}
+        self.firsts, self.lasts = spans(compared, slices)
+        self.has_key = self.firsts >= 0
+        is_cut = np.array([key.is_cut for key in compared.keys])
+        self.number = np.where(self.has_key.sum(axis=1) == 1, self.has_key.argmax(axis=1), -1)
+        """The key of a slice that is a range of one number, or of times; else -1."""
+        self.number[~is_cut[self.number]] = -1
+        self.weight, self.loss, self.error = compared.comparisons.losses[slices].T
+        left, self.free = LossRegression.of(rows).unexplained(self.weight[:, None], self.loss)
+        self.alone = evidence_of_losses(left, self.free, self.error)
+        """The evidence by losses beside no others."""
         self.places = compared.places(slices)
         self.of_set = np.searchsorted(compared.starts, slices, "right") - 1
         self.in_columns: dict[Column, Floats] = {}
+        self.second_ranges: dict[int, Flags] = {}
+        self.within: dict[tuple[int, int], float] = {}
 
-    def bounds(self, regression: LossRegression) -> Floats:
-        """The most evidence that each slice may keep by its losses: (slices,)."""
+    def own(self, at: int) -> float:
+        """The evidence of the own score of a slice; 0 if it may not be listed."""
+        if int(self.slices[at]) not in self.known_own:
+            # In small logs, many at once take little longer than one.
+            is_new = ~np.isin(self.slices, [*self.known_own])
+            others = np.flatnonzero(is_new & (np.arange(len(is_new)) != at))
+            some = [at, *others[: min(_ROWS_AT_ONCE // len(self.rows.cell), 15)].tolist()]
+            slices = self.slices[some].tolist()
+            own = self.rows.evidence(slices)
+            self.known_own |= zip(slices, own, strict=True)
+            self.most[some] = [one if one >= self.least else 0.0 for one in own]
+        return float(self.most[at])
+
+    def contain(self, at: int) -> Flags:
+        """Whether each slice contains a slice."""
+        is_in = (self.firsts <= self.firsts[at]) & (self.lasts >= self.lasts[at])
+        contains: Flags = is_in.all(axis=1)
+        return contains
+
+    def left(self, at: int, regression: LossRegression, listed: Sequence[int]) -> float:
+        """The evidence of a slice beside those listed, or beside the others of them.
+
+        It is not more than its own evidence beside the other rows of each of these that contains
+        it.
+        """
+        alone, left, free = self.alone[at], *self._unexplained(at, regression)
+        if left < _SECOND * alone and self._are_second_ranges(listed)[at]:
+            return 0.0
+        beside = float(_left_of(np.array(self.own(at)), alone, left, free))
+        if beside >= self.least:
+            contains = self.contain(at)
+            for whole in listed:
+                if whole != at and contains[whole]:
+                    if (at, whole) not in self.within:
+                        one, other = int(self.slices[at]), int(self.slices[whole])
+                        [self.within[at, whole]] = self.rows.evidence([one], other)
+                    beside = min(beside, self.within[at, whole])
+        return beside
+
+    def _unexplained(self, at: int, regression: LossRegression) -> tuple[Floats, float]:
+        """The evidence of a slice by losses, beside the columns of a regression.
+
+        It is the least of two: beside columns that add up, and among rows in the same slices, if
+        these leave at least half as many rows free. Then comes the share of its free rows that the
+        columns leave.
+        """
+        slice_ = int(self.slices[at])
+        if slice_ in regression.columns:
+            inside, weights = regression.of_column(slice_)
+        else:
+            rows = self.rows.of_column(slice_)
+            inside = regression.by_pattern(rows)
+            weights = regression.weights(rows, inside)
+        but = regression.bins_of(self.number[at]) | ({slice_} & {*regression.columns})
+        left, free = regression.unexplained(weights[None], inside[1].sum(), but)
+        left_among, free_among = regression.unexplained_among(slice_, inside)
+        least = evidence_of_losses(left, free, self.error[at])
+        if free_among >= free / 2:
+            least = np.minimum(least, evidence_of_losses(left_among, free_among, self.error[at]))
+        share = float(free[0]) / self.free[at] if self.free[at] > 0 else 0.0
+        return least[0], min(max(share, 0.0), 1.0)
+
+    def _are_second_ranges(self, listed: Sequence[int]) -> Flags:
+        """Whether each slice overlaps a listed one with the same keys: it has other ranges."""
+        is_second = np.zeros(len(self.slices), bool)
+        for one in listed:
+            if one not in self.second_ranges:
+                same_keys = self.has_key == self.has_key[one]
+                ends = np.minimum(self.lasts, self.lasts[one])
+                overlap = np.maximum(self.firsts, self.firsts[one]) <= ends
+                self.second_ranges[one] = (same_keys & overlap).all(axis=1)
+                self.second_ranges[one][one] = False
+            is_second |= self.second_ranges[one]
+        return is_second
+
+    def left_at_most(self, regression: LossRegression, listed: Sequence[int]) -> Floats:
+        """The most evidence that each slice may keep: (slices,)."""
         for column in regression.columns:
             if column not in self.in_columns:
                 self.in_columns[column] = self._in_common(column)
-        overlaps = [self.in_columns[column] for column in regression.columns]
-        return regression.at_most(self.losses[:, 1], self.losses[:, 2], overlaps)
+        in_columns = [self.in_columns[column] for column in regression.columns]
+        weights = np.column_stack([self.weight, *in_columns])
+        left, free = regression.unexplained(weights, self.loss)
+        for number in regression.cut_keys:
+            some, but = self.number == number, regression.bins_of(number)
+            left[some], free[some] = regression.unexplained(weights[some], self.loss[some], but)
+        bounds = evidence_of_losses(left, free, self.error) * (1 + 1e-6) + 1e-6  # for rounding
+        bounds = np.where(np.isnan(left), math.inf, bounds)
+        is_explained = (bounds < _SECOND * self.alone) & self._are_second_ranges(listed)
+        return np.where(is_explained, 0.0, _left_of(self.most, self.alone, bounds))
 
     def _in_common(self, column: Column) -> Floats:
         """The weight of the rows that slices have in common with a column. NaN if not known."""

@@ -1,65 +1,80 @@
 """The losses of rows → what slices, as columns of 0 and 1, explain of them.
 
-Rows that are in the same columns have one pattern, so sums by pattern are enough.
+Rows that are in the same slices have one pattern. The rows that columns have in common, and the
+losses of columns, are all that a regression needs.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
-from polars_mcc._worst.row_losses import score_test, squared_residuals
 from polars_mcc._worst.rows_of_slices import Column, LogRows
 
-_SPANNED = 1e-10
-"""A direction with a smaller share of the largest eigenvalue is spanned by other columns."""
+_SPANNED = 1e-8
+"""A column of which others leave a smaller share free is spanned by them."""
 
 
 class _Fit(NamedTuple):
-    """A regression on some columns."""
+    """A regression on a constant and some columns."""
 
-    columns: Floats
-    """A constant and the columns: (patterns, columns)."""
+    used: Ints
+    """The places of columns that are not spanned by others, in the matrix of rows in common."""
     inverse: Floats
-    """The inverse of the matrix of the rows that these have in common."""
-    fit: Floats
-    """The loss that is explained: (patterns,)."""
-    group: Ints
-    """Patterns that the columns do not tell apart have one number: (patterns,)."""
-    of_groups: Floats
-    """The sums over their rows: (5, groups)."""
+    """The inverse of their matrix."""
+    slopes: Floats
 
 
 @dataclass(frozen=True)
 class LossRegression:
-    """The losses of a log by pattern."""
+    """The losses of a log, and the columns that explain them: slices, and bins of keys.
+
+    Weights and losses are on a grid, so that their sums are exact, in any order.
+    """
 
     log: LogRows
-    of_row: Ints
     columns: tuple[Column, ...]
+    in_common: Floats
+    """The weight of the rows that a constant and the columns have in common, two by two."""
+    losses: Floats
+    """The loss of all rows, and of the rows of each column."""
+    of_row: Ints
+    """The pattern of each row."""
     is_in: Flags
-    """Whether rows of a pattern are in a column: (patterns, columns)."""
+    """Whether rows of a pattern are in a slice: (patterns, slices). All patterns differ."""
     sums: Floats
-    """Sums over the rows of each pattern, see `LogRows.losses`: (6, patterns)."""
+    """The weight and the loss of each pattern: (2, patterns)."""
     fits: dict[frozenset[Column], _Fit] = field(default_factory=dict)
     """The regressions that were asked for, by the columns that are left out."""
 
     @classmethod
     def of(cls, log: LogRows) -> LossRegression:
         """Explain nothing: all rows have one pattern."""
+        of_log = log.compared.losses.of_log[:2, None]
         of_row, is_in = np.zeros(len(log.cell), np.int32), np.zeros((1, 0), bool)
-        sums = np.append(len(of_row), log.compared.losses.of_log)[:, None]
-        return cls(log, of_row, (), is_in, sums)
+        return cls(log, (), of_log[:1], of_log[1], of_row, is_in, of_log)
 
-    def plus(self, column: Column, rows: Ints) -> LossRegression:
-        """The regression with one more column: the patterns of its rows are split."""
-        number, inside = len(self.is_in), self.losses(rows)
+    @property
+    def slices(self) -> list[Column]:
+        """The columns that are slices, in the order of `is_in`."""
+        return [one for one in self.columns if isinstance(one, int)]
+
+    def plus(self, column: Column) -> LossRegression:
+        """The regression with one more column. A slice splits the patterns of its rows."""
+        rows = self.log.of_column(column)
+        inside = self.by_pattern(rows)
+        weights, (weight, loss) = self.weights(rows, inside), inside.sum(axis=1)
+        in_common = np.block([[self.in_common, weights[:, None]], [weights, weight]])
+        columns, losses = (*self.columns, column), np.append(self.losses, loss)
+        more = replace(self, columns=columns, in_common=in_common, losses=losses, fits={})
+        if not isinstance(column, int):
+            return more
+        number = len(self.is_in)
         [met] = np.nonzero(inside[0])
         new = np.zeros(number, np.int32)
         new[met] = number + np.arange(len(met))
@@ -68,84 +83,120 @@ class LossRegression:
         is_new = np.repeat([False, True], [number, len(met)])
         is_in = np.column_stack([np.concatenate([self.is_in, self.is_in[met]]), is_new])
         sums = np.append(self.sums - inside, inside[:, met], axis=1)
-        return LossRegression(self.log, of_row, (*self.columns, column), is_in, sums)
+        return replace(more, of_row=of_row, is_in=is_in, sums=sums)
 
     def without(self, columns: Collection[Column]) -> LossRegression:
         """The regression without some columns."""
-        kept = [place for place, one in enumerate(self.columns) if one not in columns]
-        names = tuple(self.columns[place] for place in kept)
-        return LossRegression(self.log, self.of_row, names, self.is_in[:, kept], self.sums)
+        kept, of_patterns = self._kept(columns), [one not in columns for one in self.slices]
+        is_in, group = np.unique(self.is_in[:, of_patterns], axis=0, return_inverse=True)
+        return replace(
+            self,
+            columns=tuple(one for one in self.columns if one not in columns),
+            in_common=self.in_common[np.ix_(kept, kept)],
+            losses=self.losses[kept],
+            of_row=group.astype(np.int32)[self.of_row],
+            is_in=is_in,
+            sums=np.array([np.bincount(group, of) for of in self.sums]),
+            fits={},
+        )
 
-    def losses(self, rows: Ints) -> Floats:
-        """The sums of some rows by pattern, see `LogRows.losses`: (6, patterns)."""
+    def _kept(self, but: Collection[Column]) -> Ints:
+        """The places of the constant and of all columns but some."""
+        return np.array([0, *(at for at, one in enumerate(self.columns, 1) if one not in but)])
+
+    def by_pattern(self, rows: Ints) -> Floats:
+        """The weight and the loss of some rows by pattern: (2, patterns)."""
         return self.log.losses(rows, self.of_row, len(self.is_in))
 
-    def losses_of(self, column: Column) -> Floats:
-        """The sums of the rows of a column by pattern: (6, patterns)."""
-        return np.where(self.is_in[:, self.columns.index(column)], self.sums, 0.0)
+    def weights(self, rows: Ints, inside: Floats) -> Floats:
+        """The weight of some rows, and of those in each column. `inside` is by pattern."""
+        found = dict(zip(self.slices, inside[0] @ self.is_in, strict=True))
+        weight = self.log.weight(rows)
+        for key in self.cut_keys:
+            of_bins = np.bincount(self.log.codes(key)[rows], weight)
+            found |= {(key, code): of for code, of in enumerate(of_bins)}
+        return np.array([inside[0].sum(), *(found.get(one, 0.0) for one in self.columns)])
 
-    def unexplained(self, sums: Floats, but: frozenset[Column]) -> tuple[float, float]:
-        """How many standard errors a slice loses more than the columns explain, but for some.
+    def of_column(self, column: Column) -> tuple[Floats, Floats]:
+        """The rows of a slice that is a column: `by_pattern` and `weights`."""
+        inside = np.where(self.is_in[:, self.slices.index(column)], self.sums, 0.0)
+        return inside, self.in_common[1 + self.columns.index(column)]
 
-        It is the least of two: beside columns that add up, and among rows in the same columns. The
-        second holds if these leave at least half as many rows of the slice free: of a slice that is
-        what two columns have in common, they leave none. `sums` are of the slice, by pattern. Then
-        comes the share of its free rows that the columns leave.
+    @property
+    def cut_keys(self) -> set[int]:
+        """The keys whose bins are columns."""
+        return {one[0] for one in self.columns if isinstance(one, tuple)}
+
+    def bins_of(self, key: int) -> frozenset[Column]:
+        """The columns that are bins of a key."""
+        return frozenset(one for one in self.columns if isinstance(one, tuple) and one[0] == key)
+
+    def unexplained(
+        self, weights: Floats, loss: Floats, but: frozenset[Column] = frozenset()
+    ) -> tuple[Floats, Floats]:
+        """What slices lose more than the columns, but some, add up to; and their free rows.
+
+        Free rows are the square of what is left of the column of a slice. `weights` are (slices, 1
+        + columns), see `weights`; all others (slices,).
         """
-        columns, inverse, fit, group, of_groups = self._fit(but)
-        every, here = self._known[0], sums[1:, self._known[1]]
-        share = columns @ (inverse @ (columns.T @ here[0]))
-        evidence, free = score_test(here, every, fit, share)
-        here_too, n = np.array([np.bincount(group, of) for of in here]), of_groups[0]
-        among, free_among = score_test(here_too, of_groups, of_groups[1] / n, here_too[0] / n)
-        least = float(min(evidence, among) if free_among >= free / 2 else evidence)
-        weight, total = float(here[0].sum()), float(every[0].sum())
-        alone = weight * (1 - weight / total) if total > 0 else 0.0
-        return least, min(max(float(free) / alone, 0.0), 1.0) if alone > 0 else 0.0
+        used, inverse, slopes = self._fit(but)
+        some = weights[:, used]
+        return loss - some @ slopes, weights[:, 0] - ((some @ inverse) * some).sum(axis=1)
 
-    def at_most(self, weight: Floats, loss: Floats, overlaps: Sequence[Floats]) -> Floats:
-        """Bounds of `unexplained`, with the mean variance alone, from rows in common: (slices,).
-
-        `weight` and `loss` are of slices, `overlaps` the weight of their rows in each column.
-        """
-        columns, inverse, fit, *_ = self._fit(frozenset())
-        every = self._known[0]
-        in_common = np.column_stack([weight, *overlaps])
-        free = weight - ((in_common @ inverse) * in_common).sum(1)
-        left = loss - in_common @ (inverse @ (columns.T @ every[1]))
-        mean = squared_residuals(every, fit).sum() / max(every[0].sum(), 1.0)
-        with np.errstate(all="ignore"):
-            most = np.maximum(left, 0.0) / np.sqrt(mean * free)
-            most = most * (1 + 1e-6) + 1e-6  # for rounding
-        return np.where(np.isfinite(most), most, math.inf)
+    def unexplained_among(self, slice_: Column, inside: Floats) -> tuple[Floats, Floats]:
+        """The same of one slice, among the rows that are in the same slices but this one."""
+        every = self.sums
+        if slice_ in self.columns:
+            every, column = every.copy(), self.slices.index(slice_)
+            for place in np.flatnonzero(self.is_in[:, column]).tolist():
+                twin = self.is_in[place].copy()
+                twin[column] = False
+                if (there := self._place_of.get(twin.tobytes())) is not None:
+                    every[:, place] += self.sums[:, there]
+        share = inside[0] / np.where(every[0] > 0, every[0], 1.0)
+        return (inside[1] - share * every[1]).sum(), (inside[0] - share * inside[0]).sum()
 
     @cached_property
-    def _known(self) -> tuple[Floats, Ints, Floats, Floats]:
-        """The sums and the places of patterns with rows, their columns, and the rows in common.
+    def _place_of(self) -> dict[bytes, int]:
+        """The place of each pattern, by its row of `is_in`."""
+        return {row.tobytes(): place for place, row in enumerate(self.is_in)}
 
-        Weights are on a grid, so that these sums are exact, in any order.
-        """
-        [kept] = np.nonzero((self.sums[0] > 0) & (self.sums[1] > 0))
-        every = self.sums[1:, kept]
-        columns = np.column_stack([np.ones(len(kept)), self.is_in[kept]])
-        return every, kept, columns, columns.T @ (every[0][:, None] * columns)
+    @cached_property
+    def _every_column(self) -> tuple[Floats, Flags]:
+        """The regression on all columns, and which are swept."""
+        table = np.block([[self.in_common, self.losses[:, None]], [self.losses, 0.0]])
+        return self._swept(table, np.zeros(len(self.losses), bool), np.arange(len(self.losses)))
+
+    def _swept(self, table: Floats, is_swept: Flags, columns: Ints) -> tuple[Floats, Flags]:
+        """Sweep columns in, but for those that others span."""
+        is_swept = is_swept.copy()
+        for at in columns.tolist():
+            if not is_swept[at] and table[at, at] > _SPANNED * self.in_common[at, at]:
+                table, is_swept[at] = _sweep(table, at), True
+        return table, is_swept
 
     def _fit(self, but: frozenset[Column]) -> _Fit:
-        """The regression by least squares. One without a listed slice is asked for once."""
-        if but in self.fits:
-            return self.fits[but]
-        every, _, columns, in_common = self._known
-        kept = [0, *(1 + at for at, one in enumerate(self.columns) if one not in but)]
-        columns, in_common = columns[:, kept], in_common[np.ix_(kept, kept)]
-        inverse: Floats = np.linalg.pinv(in_common, _SPANNED, hermitian=True).astype(np.float64)
-        group = np.zeros(len(columns), np.int64)
-        for first in range(0, len(kept), 31):
-            some = columns[:, first : first + 31].astype(np.int64)
-            ids = group * 2**31 + some @ 2 ** np.arange(some.shape[1])
-            _, group = np.unique(ids, return_inverse=True)
-        explained = columns @ (inverse @ (columns.T @ every[1]))
-        of_groups = np.array([np.bincount(group, of) for of in every])
-        fit = _Fit(columns, inverse, explained, group, of_groups)
-        if not any(isinstance(one, int) for one in but):
-            self.fits[but] = fit
-        return fit
+        """The regression by least squares: columns are swept out again."""
+        if but not in self.fits:
+            table, is_swept = self._every_column
+            kept = self._kept(but)
+            is_used = is_swept & np.isin(np.arange(len(is_swept)), kept)
+            for at in np.flatnonzero(is_swept & ~is_used).tolist():
+                table = _sweep(table, at)
+            table, is_used = self._swept(table, is_used, kept)
+            [used] = np.nonzero(is_used)
+            self.fits[but] = _Fit(used, table[np.ix_(used, used)], table[used, -1])
+        return self.fits[but]
+
+
+def _sweep(table: Floats, at: int) -> Floats:
+    """Sweep a column into a regression, or out of it.
+
+    J. H. Goodnight, The American Statistician 33 (1979) 149-158.
+    """
+    row = table[at] / table[at, at]
+    swept: Floats = table - np.outer(table[:, at], row)
+    swept[:, at] = -table[:, at] / table[at, at]
+    swept[at] = row
+    swept[at, at] = 1 / table[at, at]
+    return swept

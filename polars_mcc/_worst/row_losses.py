@@ -63,12 +63,19 @@ class RowLosses(NamedTuple):
         sums = [added_up(of * weight, pairs.slices, pairs.number) for of, weight in of_pairs]
         return np.array(sums)
 
-    def alone(self, pairs: Counted) -> Floats:
-        """The evidence of slices beside no others, their weight, and their loss: (slices, 3)."""
-        here, every = self.sums(pairs), self.of_log[:, None]
+    def of_slices(self, pairs: Counted) -> Floats:
+        """The weight of slices, their loss, and how far the loss of a row varies: (slices, 3).
+
+        The variance is that of the score test of a slice (White 1980), or if this is larger, the
+        mean of all rows: a slice almost without errors knows little of its variance.
+        """
+        here, every = self.sums(pairs), self.of_log
         with np.errstate(all="ignore"):  # A log may have no rows.
-            share, fit = (here[0] / every[0])[:, None], every[1] / every[0]
-        return np.column_stack([score_test(here[:, :, None], every, fit, share)[0], *here[:2]])
+            fit, share = every[1] / every[0], here[0] / every[0]
+            own, squares = _squared_residuals(here, fit), _squared_residuals(every, fit)
+            variance = (own * (1 - share) ** 2 + (squares - own) * share**2) / (1 - share) / here[0]
+            variance = np.maximum(variance, squares / max(every[0], 1.0))
+        return np.column_stack([*here[:2], np.sqrt(variance)])
 
 
 def _on_grid(values: Floats, total: float) -> Floats:
@@ -80,25 +87,18 @@ def _on_grid(values: Floats, total: float) -> Floats:
     return np.round(values / step) * step
 
 
-def score_test(here: Floats, every: Floats, fit: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """How many standard errors slices lose more than a regression explains, and their free rows.
+def evidence_of_losses(left: Floats, free: Floats, error: Floats) -> Floats:
+    """How many standard errors slices lose more than others explain: the score test.
 
-    It is the score test with the variance of the residuals (White 1980), or if this is larger, with
-    their mean: a slice almost without errors knows little of its variance. The last axis is of
-    patterns of rows. `here` and `every` are sums, see `RowLosses.of_log`. `fit` is of the losses,
-    `share` of the columns of the slices.
+    `left` is this loss, and `free` the rows that others leave free, see
+    `LossRegression.unexplained`. `error` is of a row.
     """
-    own, squares = squared_residuals(here, fit), squared_residuals(every, fit)
-    weight = every[0]
-    free: Floats = here[0].sum(-1) - (weight * share**2).sum(-1)
-    variance = (own * (1 - share) ** 2 + (squares - own) * share**2).sum(-1)
-    variance = np.maximum(variance, squares.sum() / max(weight.sum(), 1.0) * free)
     with np.errstate(all="ignore"):
-        evidence = (here[1] - here[0] * fit).sum(-1) / np.sqrt(variance)
-    return np.where((free > _FREE) & (variance > 0), evidence, 0.0), free
+        evidence = left / (error * np.sqrt(free))
+    return np.where((free <= _FREE) | (error <= 0), 0.0, evidence)
 
 
-def squared_residuals(sums: Floats, fit: Floats) -> Floats:
+def _squared_residuals(sums: Floats, fit: float) -> Floats:
     """Sums of w² (y - fit)²."""
     _, _, squares, moved, squared = sums
     left: Floats = squared - 2 * fit * moved + fit**2 * squares

@@ -80,11 +80,15 @@ class LogRows:
         labels = np.divmod(pairs, counter.n_codes)
         return cls(search, compared, cell, weights, pair, found % n_clusters, n_clusters, *labels)
 
+    def codes(self, place: int) -> Codes:
+        """The code of each row in a key."""
+        return self.search.log.rows[self.compared.keys[place].column]
+
     def of_column(self, column: Column) -> Ints:
         """The rows of a slice, or of a bin."""
         if isinstance(column, tuple):
             place, code = column
-            return np.flatnonzero(self.search.log.rows[self.compared.keys[place].column] == code)
+            return np.flatnonzero(self.codes(place) == code)
         is_in = np.ones(len(self.cell), bool)
         firsts, lasts = spans(self.compared, np.array([column]))
         ends = zip(self.compared.keys, firsts[0].tolist(), lasts[0].tolist(), strict=True)
@@ -129,8 +133,8 @@ class LogRows:
     @cached_property
     def _of_cell(self) -> Floats:
         """What a row of each cell loses, and one that is not scored, see `RowLosses.of_pair`."""
-        of_pair = self.compared.losses.of_pairs(self.gold, self.pred)
-        return np.append(of_pair[:, self.pair], np.zeros((5, 1)), axis=1)
+        of_pair = self.compared.losses.of_pairs(self.gold, self.pred)[:2]
+        return np.append(of_pair[:, self.pair], np.zeros((2, 1)), axis=1)
 
     def weight(self, rows: Ints) -> Floats:
         """The weight of some rows in the regression of losses."""
@@ -138,18 +142,13 @@ class LogRows:
         return weight * self.weights[0][rows] if self.weights else weight
 
     def losses(self, rows: Ints, group: Ints, number: int) -> Floats:
-        """Sums of some rows by group, with weights w and losses y: (6, number).
-
-        They are 1, and those of `RowLosses.of_log`.
-        """
-        total = np.zeros((6, number))
+        """The weight and the loss of some rows by group: (2, number)."""
+        total = np.zeros((2, number))
         for some in portions(len(rows)):
             part = rows[some]
             cells, groups = self.cell[part], group[part]
-            weight, squares = (of[part] for of in self.weights) if self.weights else (1, 1)
-            of_rows = zip(self._of_cell, [weight] * 2 + [squares] * 3, strict=True)
-            each = [of[cells] * weight for of, weight in of_rows]
-            total += [np.bincount(groups, of, number) for of in (None, *each)]
+            weight = self.weights[0][part] if self.weights else 1
+            total += [np.bincount(groups, of[cells] * weight, number) for of in self._of_cell]
         return total
 
 

@@ -191,7 +191,7 @@ class Comparisons(NamedTuple):
     """The score as in `by` (see `ModelSearch.shown`); empty unless all slices are shown."""
     shown_rest: Floats
     losses: Floats
-    """Of slices that are behind: see `RowLosses.alone`; else NaN: (slices, 3)."""
+    """Of slices that are behind: see `RowLosses.of_slices`; else NaN: (slices, 3)."""
 
 
 @dataclass(frozen=True)

@@ -149,22 +149,23 @@ class Search:
         key = KEYS[-1]
         has_bins = any(len(other) == 1 and other[0][0] == key for other in listed)
         bins = self.bins if has_bins and {*dict(one)} != {key} else []
-        columns = [self.rows(self.slices[other]) for other in listed]
-        columns += [self.rows(self.every[(key, name),]) for name in bins]
-        model, own = np.column_stack([np.ones(self.height), *columns]), self.rows(self.slices[one])
+        own = self.rows(self.slices[one])
+        alone = [x - x.mean() for x in (self.loss, own)]
+        squares = alone[0] ** 2
+        error = math.sqrt(max(np.average(squares, weights=alone[1] ** 2), squares.mean()))
+        slices = [self.rows(self.slices[other]) for other in listed]
+        columns = [*slices, *(self.rows(self.every[(key, name),]) for name in bins)]
+        model = np.column_stack([np.ones(self.height), *columns])
         left, free = (x - model @ np.linalg.lstsq(model, x)[0] for x in (self.loss, own))
-        _, group = np.unique(model, axis=0, return_inverse=True)
+        _, group = np.unique(np.array(slices).reshape(-1, self.height), axis=1, return_inverse=True)
         means = [np.bincount(group, x) / np.bincount(group) for x in (self.loss, own)]
         among = self.loss - means[0][group], own - means[1][group]
         tests = [(left, free), among] if among[1] @ among[1] >= free @ free / 2 else [(left, free)]
-        return min(self.evidence(*both) for both in tests), free @ free
+        return min(self.evidence(*both) / error for both in tests), free @ free
 
     @staticmethod
     def evidence(left, free) -> float:
-        if free @ free <= 5:
-            return 0.0
-        variance = max((left**2) @ (free**2), (left**2).mean() * (free @ free))
-        return left @ free / math.sqrt(variance)
+        return left @ free / math.sqrt(free @ free) if free @ free > 5 else 0.0
 
     def is_second(self, one, listed) -> bool:
         """Whether a slice overlaps a listed one with the same keys."""
