@@ -21,7 +21,7 @@ from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
 from polars_mcc._metrics.derivatives import Column
-from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
+from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_RANGES, RATES, TwoByTwo, given_of
 from polars_mcc._metrics.score_levels_and_bins import (
     Binning,
     in_floats,
@@ -98,9 +98,8 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
             )
             if gaps is not None:
                 phi_phi += (gold**2 * gaps.missed + (gold + both) ** 2 * gaps.hit) / s
-            smoothed, phi_phi = tables_that_tell(
-                phi_phi, CLASS_GIVEN.get(name), has_gaps, is_pooled=False
-            )
+            given = given_of(name) if name in RATES else None
+            smoothed, phi_phi = tables_that_tell(phi_phi, given, has_gaps, is_pooled=False)
             facts = Influence.of(score.value, CLASS_RANGES[name], phi_phi, smoothed)
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
@@ -109,7 +108,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
                 variance = by_class.squares(observed, draws, rows.of_row) / s**2
             limits = interval(facts.value, facts, variance, sampling, options)
             if name in seen:
-                is_exact = name in CLASS_GIVEN or options.method != "score"
+                is_exact = given is not None or options.method != "score"
                 known = np.nan_to_num(facts.value)
                 limits = limits.widened_by(known, seen[name], facts, is_exact=is_exact)
             answers += limits.columns(name)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 import polars as pl
 
 from polars_mcc._metrics import metric_type
+from polars_mcc._metrics.mcc_and_one_vs_rest import ERRORS
 from polars_mcc._metrics.metric_type import Metric, Needed, Range, Sum, Terms, Value
 
 ACCURACY = "with one label a row, the accuracy"
@@ -22,30 +22,36 @@ def _has_rest(terms: Terms) -> pl.Expr:
 def averages(
     name: str,
     formula: str,
-    micro: tuple[Value, str],
-    *,
+    formula_of_all: str,
     source: str = metric_type.RIJSBERGEN,
+    *,
     needed: tuple[Needed, Needed, Needed] = ("all gold", "any", "any"),
     of_rows: Collection[str] = ("micro",),
     of_rest: Range | None = None,
     in_pycm: str = "",
 ) -> list[Metric]:
-    """The averages of a score of classes: macro, micro and weighted.
+    """The averages of a rate of classes: macro, micro and weighted.
 
     `needed` are the classes that each needs. Those `of_rows` are means over all rows. `of_rest` is
     the range of the micro average of rates of the rest of each class.
     """
-    value, total = micro
-    undefined = f"each class where {formula} is 0/0"
+    is_error = name in ERRORS
+
+    def of_classes(terms: Terms) -> pl.Expr:
+        return metric_type.mean(terms.of_errors() if is_error else terms)
+
+    def of_all(terms: Terms) -> pl.Expr:
+        return terms.total.rate(name, terms.zero_division)
+
     its_mean = f"the mean of {formula}"
     macro, weighted = metric_type.sums_of_mean(name), metric_type.sums_of_mean(name, "support")
-    # The only gold class has no rest. Unlike MCC and its kin, a rate of 0 is no 0/0.
-    micro_undefined = "only one class occurs" if of_rest else ""
-    kinds: list[tuple[str, Value, str, str, Mapping[str, Sum]]] = [
-        ("macro", metric_type.mean, f"{its_mean} over classes that occur", undefined, macro),
-        ("micro", value, total, micro_undefined, {}),
-        ("weighted", metric_type.mean, f"{its_mean}, weighted by t", undefined, weighted),
+    kinds: list[tuple[str, Value, str, Mapping[str, Sum]]] = [
+        ("macro", of_classes, f"{its_mean} over classes that occur", macro),
+        ("micro", of_all, formula_of_all, {}),
+        ("weighted", of_classes, f"{its_mean}, weighted by t", weighted),
     ]
+    # The only gold class has no rest. Unlike MCC and its kin, a rate of 0 is no 0/0.
+    undefined_of_all = "only one class occurs" if of_rest else ""
     return [
         Metric(
             f"{name}_{kind}",
@@ -53,7 +59,7 @@ def averages(
             words,
             source,
             of_rest if of_rest and kind == "micro" else metric_type.RATIO,
-            undefined,
+            undefined_of_all if kind == "micro" else f"each class where {formula} is 0/0",
             (
                 *([f"scikit-learn: {name}_score(average='{kind}')"] if name in _IN_SKLEARN else []),
                 *([f"PyCM: {in_pycm}_{kind.title()}"] if in_pycm and kind != "weighted" else []),
@@ -64,14 +70,10 @@ def averages(
             is_of_rows=kind in of_rows,
             has_gold=_has_rest if of_rest else None,
             of_rest=of_rest is not None,
+            less_is_better=is_error,
         )
-        for (kind, value, words, undefined, sums), classes_needed in zip(kinds, needed, strict=True)
+        for (kind, value, words, sums), classes_needed in zip(kinds, needed, strict=True)
     ]
-
-
-def _of_errors(metric: Metric) -> Metric:
-    """Less is better, and 0/0 is 1 - `zero_division`."""
-    return replace(metric, value=lambda terms: metric.value(terms.of_errors()), less_is_better=True)
 
 
 # With one label a row, a miss is a false positive of one class, and a true negative of all others.
@@ -82,33 +84,21 @@ _OF_MISSES = "with one label a row, {}(s - c) / (K - 1)s"
 AVERAGES_OVER_CLASSES = [
     # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
     *averages(
-        "precision",
-        "c/p",
-        (lambda terms: terms.ratio(terms.c, terms.p), f"Σc / Σp; {ACCURACY}"),
+        *("precision", "c/p", f"Σc / Σp; {ACCURACY}"),
         needed=("all", "any", "all"),
         in_pycm="PPV",
     ),
     *averages(
-        "recall",
-        "c/t",
-        (lambda terms: terms.ratio(terms.c, terms.t), f"Σc / Σt; {ACCURACY}"),
+        *("recall", "c/t", f"Σc / Σt; {ACCURACY}"),
         of_rows=("micro", "weighted"),
         in_pycm="TPR",
     ),
-    *averages(
-        "f1",
-        "2c / (t + p)",
-        (lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p), f"2Σc / (Σt + Σp); {ACCURACY}"),
-        in_pycm="F1",
-    ),
+    *averages("f1", "2c / (t + p)", f"2Σc / (Σt + Σp); {ACCURACY}", in_pycm="F1"),
     *averages(
         "specificity",
         "(s - t - p + c) / (s - t)",
-        (
-            lambda terms: terms.ratio(terms.tn, terms.rest),
-            f"Σ(s - t - p + c) / Σ(s - t); {_OF_MISSES.format('1 - ')}",
-        ),
-        source=metric_type.ALTMAN,
+        f"Σ(s - t - p + c) / Σ(s - t); {_OF_MISSES.format('1 - ')}",
+        metric_type.ALTMAN,
         needed=("all gold", "all gold", "two gold"),
         in_pycm="TNR",
         of_rest=_LEAST,
@@ -117,52 +107,34 @@ AVERAGES_OVER_CLASSES = [
     *averages(
         "npv",
         "(s - t - p + c) / (s - p)",
-        (
-            lambda terms: terms.ratio(terms.tn, terms.tn + (terms.t - terms.c)),
-            f"Σ(s - t - p + c) / Σ(s - p); {_OF_MISSES.format('1 - ')}",
-        ),
-        source=metric_type.ALTMAN,
+        f"Σ(s - t - p + c) / Σ(s - p); {_OF_MISSES.format('1 - ')}",
+        metric_type.ALTMAN,
         needed=("all", "all gold", "all"),
         in_pycm="NPV",
         of_rest=_LEAST,
     ),
-    *map(
-        _of_errors,
-        averages(
-            "fpr",
-            "(p - c) / (s - t)",
-            (
-                lambda terms: terms.ratio(terms.p - terms.c, terms.rest),
-                f"Σ(p - c) / Σ(s - t); {_OF_MISSES.format('')}",
-            ),
-            source=metric_type.FAWCETT,
-            needed=("all gold", "all gold", "two gold"),
-            in_pycm="FPR",
-            of_rest=_MOST,
-        ),
+    *averages(
+        "fpr",
+        "(p - c) / (s - t)",
+        f"Σ(p - c) / Σ(s - t); {_OF_MISSES.format('')}",
+        metric_type.FAWCETT,
+        needed=("all gold", "all gold", "two gold"),
+        in_pycm="FPR",
+        of_rest=_MOST,
     ),
-    *map(
-        _of_errors,
-        averages(
-            "fnr",
-            "(t - c) / t",
-            (
-                lambda terms: terms.ratio(terms.t - terms.c, terms.t),
-                "Σ(t - c) / Σt; with one label a row, the error rate",
-            ),
-            source="1 - recall",
-            of_rows=("micro", "weighted"),
-            in_pycm="FNR",
-        ),
+    *averages(
+        "fnr",
+        "(t - c) / t",
+        "Σ(t - c) / Σt; with one label a row, the error rate",
+        "1 - recall",
+        of_rows=("micro", "weighted"),
+        in_pycm="FNR",
     ),
     *averages(
         "jaccard",
         "c / (t + p - c)",
-        (
-            lambda terms: terms.ratio(terms.c, terms.t + terms.p - terms.c),
-            "Σc / Σ(t + p - c); with one label a row, c / (2s - c)",
-        ),
-        source=metric_type.JACCARD,
+        "Σc / Σ(t + p - c); with one label a row, c / (2s - c)",
+        metric_type.JACCARD,
         of_rows=(),
     ),
 ]

@@ -170,14 +170,13 @@ def terms_of(numbers: Numbers, sums: Sums, column: Col = pl.col) -> dict[str, pl
     t, p, c = (column(f"positive:{name}") for name in ("gold", "pred", "tp"))
     products["positive:most"] = product(pl.min_horizontal(t, p), s) - product(t, p)
     of_positive = TwoByTwo.exact(numbers, t, p, c, s)
-    # They may be 0, where a difference of floats is not.
-    of_all, one = numbers.times(column("k"), s), pl.lit(1)
-    rests = {"rest": sums.t, "tn": sums.t + sums.p - sums.c}
+    # It may be 0, where a difference of floats is not.
+    tn = numbers.times(column("k"), s) - numbers.times(pl.lit(1), sums.t + sums.p - sums.c)
     return {
         **{f"positive:{name}": number for name, number in of_positive._asdict().items()},
         "total": numbers.from_units(s, column("unit")).cast(pl.Float64),
         **{name: product.to_float() for name, product in products.items()},
-        **{name: (of_all - numbers.times(one, n)).to_units() for name, n in rests.items()},
+        "tn": tn.to_units(),
     }
 
 

@@ -19,11 +19,11 @@ from polars_mcc._metrics.metric_type import (
     RIJSBERGEN,
     Metric,
     Range,
-    Sum,
     Terms,
     Value,
     has_rows,
     mean,
+    sums_of_mean,
 )
 
 Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
@@ -77,40 +77,32 @@ def f_beta(beta: float, average: Average = "positive") -> Metric:
         share: pl.Expr = hits / whole
         return share
 
-    def of_positive(terms: Terms) -> pl.Expr:
-        table = terms.positive
+    def of_table(terms: Terms) -> pl.Expr:
+        table = terms.positive if average == "positive" else terms.total
         return terms.ratio(*of(table.tp, table.gold, table.pred))
 
-    values: dict[Average, Value] = {
-        "positive": of_positive,
-        "macro": mean,
-        "weighted": mean,
-        "micro": lambda terms: terms.ratio(*of(terms.c, terms.t, terms.p)),
-    }
-    sums: dict[Average, dict[str, Sum]] = {
-        "macro": {
-            "total": lambda col: of_class(col).sum(),
-            "weight": lambda col: of_class(col).count(),
-        },
-        "weighted": {
-            "total": lambda col: (of_class(col) * col("support")).sum(),
-            "weight": lambda col: col("support").sum(),
-        },
-    }
+    is_mean = average in {"macro", "weighted"}
     formula = f"{1 + squared:g}c / ({squared:g}t + p)"
-    return Metric(
-        f"f{beta:g}" + ("" if average == "positive" else f"_{average}"),
-        values[average],
-        formula if average in {"positive", "micro"} else f"the mean of {formula}",
+    metric = Metric(
+        f"f{beta:g}_{average}",
+        mean if is_mean else of_table,
+        f"the mean of {formula}" if is_mean else formula,
         RIJSBERGEN,
         RATIO,
-        "tp + fp + fn = 0" if average == "positive" else "",
-        classes=sums.get(average, {}),
-        is_of_positive=average == "positive",
-        has_gold=has_rows("tp", "fp") if average == "positive" else None,
         classes_needed="all gold" if average == "macro" else "any",
         multilabel=True,
         is_of_rows=average == "micro",
+    )
+    if is_mean:
+        weight = "support" if average == "weighted" else None
+        return replace(metric, classes=sums_of_mean(of_class, weight))
+    if average == "micro":
+        return metric
+    return replace(
+        metric.alias(f"f{beta:g}"),
+        undefined="tp + fp + fn = 0",
+        is_of_positive=True,
+        has_gold=has_rows("f1"),
     )
 
 

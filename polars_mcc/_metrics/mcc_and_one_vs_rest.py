@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import add
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -150,15 +152,36 @@ CLASS_RANGES: Mapping[str, tuple[float, float]] = {
 }
 """The scores of a class, each with its least and its largest value."""
 
-CLASS_GIVEN: Mapping[str, Literal["gold", "pred"]] = {
-    "precision": "pred",
-    "recall": "gold",
-    "specificity": "gold",
-    "npv": "pred",
-    "fpr": "gold",
-    "fnr": "gold",
+RATES: Mapping[str, tuple[str, str]] = {
+    "precision": ("tp", "fp"),
+    "recall": ("tp", "fn"),
+    "specificity": ("tn", "fp"),
+    "npv": ("tn", "fn"),
+    "fpr": ("fp", "tn"),
+    "fnr": ("fn", "tp"),
+    "fdr": ("fp", "tp"),
+    "for": ("fn", "tn"),
+    "f1": ("tp tp", "fn fp"),
+    "jaccard": ("tp", "fn fp"),
 }
-"""The margin that a rate of a class is given: see `Metric.given`."""
+"""Each rate is part / (part + rest): both are sums of cells of a table of two by two."""
+
+ERRORS = {"fp", "fn", "fpr", "fnr", "fdr", "for", "lr_neg"}
+"""Less is better. The rates are 1 minus others, so 0/0 is 1 - `zero_division`."""
+
+
+def given_of(rate: str) -> Literal["gold", "pred"] | None:
+    """The margin that a rate is given: see `Metric.given`."""
+    cells = {*RATES[rate]}
+    if cells in ({"tp", "fn"}, {"tn", "fp"}):
+        return "gold"
+    return "pred" if cells in ({"tp", "fp"}, {"tn", "fn"}) else None
+
+
+def is_of_rest(rate: str) -> bool:
+    """Whether a rate is of rows with another label than that of the class."""
+    return "tn" in RATES[rate]
+
 
 CLASS_DTYPES: Mapping[str, pl.DataType] = dict.fromkeys(
     ("support", "predicted", "hits", *CLASS_RANGES, "n"), pl.Float64()
@@ -207,24 +230,24 @@ class TwoByTwo(NamedTuple):
         """The table that is in columns."""
         return cls(*(pl.col(f"{prefix}{name}") for name in cls._fields))
 
+    def rate(self, name: str, zero_division: float | None) -> pl.Expr:
+        """One of `RATES`; 0/0 is `zero_division`, in rates of errors 1 minus it."""
+        part, rest = map(self._total, RATES[name])
+        if name in ERRORS and zero_division is not None:
+            zero_division = 1 - zero_division
+        return divide(part, part + rest, zero_division)
+
+    def _total(self, cells: str) -> pl.Expr:
+        total: pl.Expr = reduce(add, (getattr(self, cell) for cell in cells.split()))
+        return total
+
     def scores(self, zero_division: float | None) -> dict[str, pl.Expr]:
         """The scores of the class; 0/0 is `zero_division`, in rates of errors 1 minus it."""
-        parts = {
-            "precision": (self.tp, self.pred),
-            "recall": (self.tp, self.gold),
-            "specificity": (self.tn, self.fp + self.tn),
-            "f1": (2 * self.tp, self.gold + self.pred),
-            "informedness": (self.covariance, self.var_gold),
-            "markedness": (self.covariance, self.var_pred),
-            "npv": (self.tn, self.fn + self.tn),
-            "jaccard": (self.tp, self.tp + self.fn + self.fp),
-        }
-        errors = {"fpr": (self.fp, self.fp + self.tn), "fnr": (self.fn, self.gold)}
-        of_errors = None if zero_division is None else 1 - zero_division
         products = self.covariance, self.var_gold, self.var_pred
         return {
-            **{name: divide(*ratio, zero_division) for name, ratio in parts.items()},
-            **{name: divide(*ratio, of_errors) for name, ratio in errors.items()},
+            **{name: self.rate(name, zero_division) for name in RATES if name in CLASS_RANGES},
+            "informedness": divide(self.covariance, self.var_gold, zero_division),
+            "markedness": divide(self.covariance, self.var_pred, zero_division),
             "mcc": correlation(*products, zero_division),
         }
 

@@ -12,7 +12,14 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._counts.sliced_log import OfRow
-from polars_mcc._metrics.mcc_and_one_vs_rest import Col, TwoByTwo, correlation, divide
+from polars_mcc._metrics.mcc_and_one_vs_rest import (
+    Col,
+    TwoByTwo,
+    correlation,
+    divide,
+    given_of,
+    is_of_rest,
+)
 from polars_mcc._metrics.score_levels_and_bins import BINNING, Binning
 
 if TYPE_CHECKING:
@@ -60,15 +67,15 @@ class Terms:
     formula gives the interval.
 
     `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
-    are s). Over all classes, `rest` is the rows of the rest of each, and `tn` its true negatives.
-    `n` is the weight of the rows, and `k` the number of classes that occur. Products are floats,
-    each rounded once. `positive` is the table of the positive class and the rest. Of a log of
+    are s), and `tn` the true negatives of all classes. `n` is the weight of the rows, and `k` the
+    number of classes that occur. Products are floats, each rounded once. `positive` is the table of
+    the positive class and the rest, and `total` adds up the tables of all classes. Of a log of
     scores, there are `s`, the gold rows of `positive`, and `concordant` (see `over_levels`).
     `terms["name"]` is a sum that the metric itself defines.
     """
 
     s, c, t, p = pl.col("s"), pl.col("c"), pl.col("t"), pl.col("p")
-    n, k, rest, tn = pl.col("total"), pl.col("k"), pl.col("rest"), pl.col("tn")
+    n, k, tn = pl.col("total"), pl.col("k"), pl.col("tn")
     k_gold, k_pred = pl.col("k_gold"), pl.col("k_pred")
     covariance, var_gold, var_pred = pl.col("cov"), pl.col("var_gold"), pl.col("var_pred")
     rows_squared, hits_times_rows = pl.col("ss"), pl.col("cs")
@@ -109,6 +116,12 @@ class Terms:
                 setattr(terms, name, moved(term))
         terms.positive = TwoByTwo(*map(moved, cls.positive))
         return terms
+
+    @property
+    def total(self) -> TwoByTwo:
+        """The sum of the tables of each class and the rest."""
+        cells = self.c, self.t - self.c, self.p - self.c, self.tn
+        return TwoByTwo(*cells, self.t, self.p, self.covariance, self.var_gold, self.var_pred)
 
     def of_errors(self) -> Self:
         """The same terms for a rate that is 1 minus another: 0/0 is 1 - `zero_division`."""
@@ -155,7 +168,6 @@ class OverClasses(OverPairs):
         super().__init__(column)
         self.s = self.t = self.p = self.n = column("s")
         self.c, self.tn, self.k = column("hits").sum(), column("tn").sum(), column("k")
-        self.rest = self.tn + column("fp").sum()
         unit: Any = column.number(1.0, is_total=True)
         self.rows_squared = self.gold_times_pred = unit
 
@@ -221,22 +233,16 @@ def has_both(terms: Terms) -> pl.Expr:
     return terms.positive.var_gold > 0
 
 
-OF_GOLD = ({"tp", "fn"}, {"tn", "fp"})
-"""The counts that make up the gold rows of the positive class, and of the rest."""
-
-
-def has_rows(part: str, rest: str) -> Value:
-    """Whether the rate part / (part + rest) has the gold rows that it needs.
+def has_rows(rate: str) -> Value:
+    """Whether a rate of the positive class has the gold rows that it needs: see `RATES`.
 
     A rate of gold rows needs them. A rate of predicted rows needs them or predictions.
     """
-    is_negative = "tn" in {part, rest}
-    is_of_gold = {part, rest} in OF_GOLD
 
     def has(terms: Terms) -> pl.Expr:
         gold, pred = terms.positive.gold, terms.positive.pred
-        gold, pred = (terms.s - gold, terms.s - pred) if is_negative else (gold, pred)
-        return gold > 0 if is_of_gold else (gold > 0) | (pred > 0)
+        gold, pred = (terms.s - gold, terms.s - pred) if is_of_rest(rate) else (gold, pred)
+        return gold > 0 if given_of(rate) == "gold" else (gold > 0) | (pred > 0)
 
     return has
 
@@ -363,14 +369,21 @@ class Metric:
         return "names" if self.is_of_positive or self.is_of_scores else "equality"
 
 
-def sums_of_mean(column: str, weight: str | None = None) -> dict[str, Sum]:
-    """The two sums of a mean over a column of `classes`. Classes without a value are left out."""
+def sums_of_mean(of: str | Sum, weight: str | None = None) -> dict[str, Sum]:
+    """The two sums of a mean over `classes`, of a column or of a number made of columns.
+
+    Classes without a value are left out.
+    """
+
+    def value(col: Col) -> pl.Expr:
+        return col(of) if isinstance(of, str) else of(col)
+
     if weight is None:
-        return {"total": lambda col: col(column).sum(), "weight": lambda col: col(column).count()}
+        return {"total": lambda col: value(col).sum(), "weight": lambda col: value(col).count()}
     # Polars adds up a column with nulls in another order than one without.
     return {
-        "total": lambda col: (col(column) * col(weight)).fill_null(0).sum(),
-        "weight": lambda col: (col(weight) * col(column).is_not_null().cast(pl.Float64)).sum(),
+        "total": lambda col: (value(col) * col(weight)).fill_null(0).sum(),
+        "weight": lambda col: (col(weight) * value(col).is_not_null().cast(pl.Float64)).sum(),
     }
 
 

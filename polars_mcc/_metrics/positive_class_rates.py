@@ -6,17 +6,15 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import Literal
 
 import polars as pl
 
 from polars_mcc._metrics import metric_type
-from polars_mcc._metrics.mcc_and_one_vs_rest import divide, except_where
+from polars_mcc._metrics.mcc_and_one_vs_rest import ERRORS, except_where, given_of, is_of_rest
 from polars_mcc._metrics.metric_type import Metric, Range, Terms, Value
 
 _ODDS = Range(0, math.inf, "[0, ∞]")
 _COUNT = Range(0, lambda terms: terms.n, "[0, s]")
-_ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for", "lr_neg"}
 _SIMEL = "Simel, Samsa and Matchar 1991, Journal of Clinical Epidemiology 44"
 
 
@@ -30,30 +28,25 @@ def _count(name: str, words: str) -> Metric:
     return Metric(name, value, words, metric_type.FAWCETT, _COUNT, "", peers, is_count=True)
 
 
-def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
-    """The rate part / (part + rest) of two counts. Without its gold rows, it is null."""
-    undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
-    of_both = attrgetter(f"positive.{part}", f"positive.{rest}")
-    given: Literal["gold", "pred"] = "gold" if {part, rest} in metric_type.OF_GOLD else "pred"
+def _rate(name: str, formula: str, source: str, *peers: str) -> Metric:
+    """One of `RATES`. Without its gold rows, a rate of gold rows is null."""
+    given = given_of(name)
 
     def value(terms: Terms) -> pl.Expr:
-        part_n, rest_n = of_both(terms)
-        at_0 = None if given == "gold" else terms.zero_division
-        if name in _ERRORS and at_0 is not None:
-            at_0 = 1 - at_0  # as fdr is 1 - ppv
-        return divide(part_n, part_n + rest_n, at_0)
+        return terms.positive.rate(name, None if given == "gold" else terms.zero_division)
 
+    undefined = "tp + fp + fn" if given is None else formula.split(" / ")[1].strip("()")
     return Metric(
         name,
         value,
         formula,
         source,
         metric_type.RATIO,
-        undefined,
+        f"{undefined} = 0",
         peers,
         given=given,
-        of_rest="tn" in {part, rest},
-        has_gold=metric_type.has_rows(part, rest),
+        of_rest=is_of_rest(name),
+        has_gold=metric_type.has_rows(name),
     )
 
 
@@ -74,7 +67,7 @@ def _odds(
         rest = counts["rest"] = counts["fp"] + counts["tn"]
         part, whole = of(counts)
         at_0 = terms.zero_division
-        if name in _ERRORS and at_0 is not None:
+        if name in ERRORS and at_0 is not None:
             at_0 = 1 - at_0
         ratio = except_where((part == 0) & (whole == 0), part / whole, at_0)
         return except_where((counts["gold"] == 0) | (rest == 0), ratio, None)
@@ -94,14 +87,14 @@ def _odds(
 
 
 _PRECISION = _rate(
-    *("precision", "tp", "fp", "tp / (tp + fp)", metric_type.FAWCETT),
+    *("precision", "tp / (tp + fp)", metric_type.FAWCETT),
     *("scikit-learn: precision_score", "PyCM: PPV"),
 )
 _RECALL = _rate(
-    *("recall", "tp", "fn", "tp / (tp + fn)", metric_type.FAWCETT),
+    *("recall", "tp / (tp + fn)", metric_type.FAWCETT),
     *("scikit-learn: recall_score", "PyCM: TPR"),
 )
-_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", metric_type.ALTMAN, "PyCM: TNR")
+_SPECIFICITY = _rate("specificity", "tn / (tn + fp)", metric_type.ALTMAN, "PyCM: TNR")
 
 _METRICS = [
     _count("tp", "gold and predicted positive"),
@@ -129,27 +122,13 @@ _METRICS = [
     _PRECISION,
     _RECALL,
     _SPECIFICITY,
-    Metric(
-        "f1",
-        lambda terms: terms.ratio(2 * terms.positive.tp, terms.positive.gold + terms.positive.pred),
-        "2tp / (2tp + fp + fn)",
-        metric_type.RIJSBERGEN,
-        metric_type.RATIO,
-        "tp + fp + fn = 0",
-        ("scikit-learn: f1_score", "PyCM: F1"),
-        has_gold=metric_type.has_rows("tp", "fp"),
+    _rate(
+        *("f1", "2tp / (2tp + fp + fn)", metric_type.RIJSBERGEN),
+        *("scikit-learn: f1_score", "PyCM: F1"),
     ),
-    Metric(
-        "jaccard",
-        lambda terms: terms.ratio(
-            terms.positive.tp, terms.positive.tp + terms.positive.fn + terms.positive.fp
-        ),
-        "tp / (tp + fp + fn)",
-        metric_type.JACCARD,
-        metric_type.RATIO,
-        "tp + fp + fn = 0",
-        ("scikit-learn: jaccard_score", "PyCM: J"),
-        has_gold=metric_type.has_rows("tp", "fp"),
+    _rate(
+        *("jaccard", "tp / (tp + fp + fn)", metric_type.JACCARD),
+        *("scikit-learn: jaccard_score", "PyCM: J"),
     ),
     Metric(
         "fowlkes_mallows",
@@ -162,16 +141,16 @@ _METRICS = [
         metric_type.RATIO,
         "tp + fp = 0 or tp + fn = 0",
         ("PyCM: G",),
-        has_gold=metric_type.has_rows("tp", "fn"),
+        has_gold=metric_type.has_rows("recall"),
     ),
     replace(_PRECISION, name="ppv", source=metric_type.ALTMAN, peers=("PyCM: PPV",)),
-    _rate("npv", "tn", "fn", "tn / (tn + fn)", metric_type.ALTMAN, "PyCM: NPV"),
+    _rate("npv", "tn / (tn + fn)", metric_type.ALTMAN, "PyCM: NPV"),
     replace(_RECALL, name="tpr", peers=("PyCM: TPR",)),
     replace(_SPECIFICITY, name="tnr"),
-    _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
-    _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
-    _rate("fpr", "fp", "tn", "fp / (tn + fp)", metric_type.FAWCETT, "PyCM: FPR"),
-    _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
+    _rate("fdr", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
+    _rate("fnr", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
+    _rate("fpr", "fp / (tn + fp)", metric_type.FAWCETT, "PyCM: FPR"),
+    _rate("for", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
     _odds(
         "lr_pos",
         lambda n: (n["tp"] * n["rest"], n["fp"] * n["gold"]),
@@ -224,6 +203,6 @@ _METRICS = [
 ]
 
 POSITIVE_CLASS_RATES = [
-    replace(metric, is_of_positive=True, multilabel=True, less_is_better=metric.name in _ERRORS)
+    replace(metric, is_of_positive=True, multilabel=True, less_is_better=metric.name in ERRORS)
     for metric in _METRICS
 ]
