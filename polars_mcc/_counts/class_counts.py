@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._counts.exact_sums import count_where
-from polars_mcc._counts.labels_seen import watched
+from polars_mcc._counts.label_hashes import watched
 from polars_mcc._counts.multilabel_counts import classes_of_lists
 from polars_mcc._counts.pair_counts import by_codes, pairs, pairs_and_classes
 from polars_mcc._counts.parquet_files import Scan
