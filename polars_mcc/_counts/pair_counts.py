@@ -14,8 +14,7 @@ import polars as pl
 
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._counts import label_hashes
-from polars_mcc._counts.count_rows import count_pairs_of_sets, merged, weight_total
-from polars_mcc._counts.multilabel_counts import in_order
+from polars_mcc._counts.count_rows import count_pairs_of_sets, in_order, merged, weight_total
 from polars_mcc._counts.parquet_files import Scan, Unsuited, need, scan_of
 from polars_mcc._counts.sliced_log import COMPLETE, KEY, MODEL, PRED, SET, SlicedLog
 from polars_mcc._frame.labels import is_text
