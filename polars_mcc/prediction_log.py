@@ -16,13 +16,11 @@ from polars_mcc._base.errors_on_collect import in_own_words
 from polars_mcc._base.message_parts import Words, as_code, refused
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
-from polars_mcc._counts.labels_seen import Seen, seen
+from polars_mcc._counts.label_hashes import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
     remarks,
-    spelled_alike,
-    told_by_counts,
 )
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
 from polars_mcc._frame.columns import Frame, FrameT
@@ -76,7 +74,7 @@ def _as_method(verb: VerbT) -> VerbT:
         }
         # Else the answer is lazy, and warns when it is collected: see `interval_options.inferred`.
         is_answered_here = isinstance(log.frame, pl.DataFrame) or verb is _check
-        with seen() if is_answered_here else nullcontext() as labels:
+        with seen() if is_answered_here else nullcontext(Seen()) as labels:
             try:
                 with in_own_words():
                     answer = _answered(log, verb, given, options)
@@ -131,7 +129,7 @@ def _warnings(
     verb: Callable[..., Any],
     keys: Sequence[Any],
     options: Mapping[str, object],
-    labels: Seen | None,
+    labels: Seen,
 ) -> Iterator[str]:
     """Sentences on labels that make scores wrong, 0 or 0/0, and how to mend them.
 
@@ -144,8 +142,7 @@ def _warnings(
         yield from seldom_of_late(log, lambda query: query(frame).collect(engine="streaming"))
     if verb is _check:
         if isinstance(log.frame, Frame):
-            yield from told_by_counts(LogLabels.of(log), labels)
-            yield from spelled_alike(LogLabels.of(log), labels)
+            yield from remarks(LogLabels.of(log), labels, is_sound=True)
         return
     if needs_two_classes(options):
         yield from key_is_gold(log, keys)

@@ -1,4 +1,4 @@
-"""Errors about values, raised by the query itself.
+"""Errors about values, raised by the query itself; and about a package that an extra installs.
 
 A plan of native expressions cannot call Python to raise an error. A strict cast can fail, and
 its error shows the value. So the message is the value of a cast that fails.
@@ -6,6 +6,7 @@ its error shows the value. So the message is the value of a cast that fails.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,3 +66,15 @@ def own_message(text: str) -> str | None:
     if not text.startswith("conversion from `str` to `i64` failed") or _END not in text:
         return None
     return text.split('["', 1)[1].split(_END, 1)[0]
+
+
+def missing(*, subject: str, package: str, extra: str) -> ModuleNotFoundError:
+    """An error that names the extra of a package that is not installed."""
+    msg = f"{subject} needs {package}, which is not installed: pip install 'polars-mcc[{extra}]'"
+    return ModuleNotFoundError(msg, name=package)
+
+
+def check_installed(package: str, *, subject: str, extra: str) -> None:
+    """Raise an error that names the extra, unless its package is installed."""
+    if importlib.util.find_spec(package) is None:
+        raise missing(subject=subject, package=package, extra=extra)

@@ -23,14 +23,12 @@ from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import outputs
 from polars_mcc._cli.shared_options import OutputOptions
-from polars_mcc._counts.labels_seen import Seen, seen
+from polars_mcc._counts.label_hashes import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
     labels_of,
     remarks,
-    spelled_alike,
-    told_by_counts,
 )
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
@@ -169,10 +167,9 @@ def say_warnings(
     for sentence in log.about_ids():
         say(sentence)
     sides = LogLabels.of(log.log)
-    sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
     if is_check:
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
-        sentences = chain(sentences, by_day)
+        sentences = chain(remarks(sides, labels, is_sound=True), by_day)
     else:
         about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
         needs_two = needs_two_classes(options, or_positive=True)

@@ -17,7 +17,7 @@ from polars_mcc._base.message_parts import in_shell
 from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._cli import app_and_answers, outputs, shared_options
 from polars_mcc._cli.app_and_answers import command, errors_as_lines, run_verb
-from polars_mcc._counts.labels_seen import seen
+from polars_mcc._counts.label_hashes import seen
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.log_from_files import TypedLog, or_none
 from polars_mcc._inputs.paths_and_settings import is_url

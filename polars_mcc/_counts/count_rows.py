@@ -12,7 +12,6 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._counts.exact_sums import weight_failures
-from polars_mcc._counts.multilabel_counts import in_order
 from polars_mcc._counts.sliced_log import KEY, LABELLED, SET, SlicedLog
 from polars_mcc._keys.any_key import KeySet
 
@@ -38,6 +37,11 @@ def count_pairs(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFram
     # Only now: there are fewer pairs than rows.
     preds = pl.col("pred", *({"baseline"} & {*log.pair_splits})).cast(log.pred_dtype)
     return pairs.with_columns(pl.col("gold").cast(log.label_dtype), preds)
+
+
+def in_order(labels: pl.Expr) -> pl.Expr:
+    """Sort a list of labels, and keep each label once."""
+    return labels.list.unique().list.sort()
 
 
 def null_and_squared(log: SlicedLog) -> tuple[pl.Expr, pl.Expr]:

@@ -1,4 +1,4 @@
-"""Hash text labels, and encode a pair of labels as one integer, in plans of Polars.
+"""Hash text labels; take the hashes that queries count; encode two labels as one integer.
 
 Text labels are hashed once, right after the scan: a score needs to know which labels are equal, not
 the labels. Two of K labels share a hash of 63 or 64 bits with a probability below K² / 2⁶⁴, which
@@ -10,12 +10,16 @@ counted by its codes, and only its distinct values are hashed (`pair_counts.py`)
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_mcc._counts.sliced_log import PRED, SlicedLog
+from polars_mcc._counts.sliced_log import MODEL, PRED, SlicedLog
+from polars_mcc._frame.labels import is_text
 
 _CODES = 2**63
 _NARROW = (pl.Boolean, pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
@@ -102,3 +106,98 @@ def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
         for label in (gold, pred)
     ]
     return Pair(codes[0] * radix + codes[1], radix)
+
+
+@dataclass
+class Seen:
+    """The labels that queries counted, for warnings: most need no second look at the log."""
+
+    named: dict[str, Collection[object]] = field(default_factory=dict)
+    """The labels that tables of metrics name, by metric: they are looked for among the counted."""
+    hashes: pl.Series | None = None
+    """The hashes of all counted labels, each once: of text, or of integers if some are named."""
+    labelled: pl.DataFrame | None = None
+    """How many rows of each prediction there are, and how many have a gold label: see
+    `labelled_rows`."""
+    is_sound: bool = False
+    """Whether counts of a lazy log show that each model has hits, two gold classes and the positive
+    label."""
+
+    @classmethod
+    def of(
+        cls,
+        log: SlicedLog,
+        pairs: pl.DataFrame,
+        positive: object,
+        named: dict[str, Collection[object]],
+    ) -> Seen:
+        """What the counts of the pairs of a log show; `named` are labels to look for."""
+        labels, is_hit = cls(named), pl.col("gold") == pl.col("pred")
+        labels.look(log, pairs)
+        n_gold, sides = pl.col("gold").n_unique() >= 2, ["gold", "pred"]
+        if log.is_of_scores:  # Gold says whether a row is positive.
+            is_hit, positive = pl.lit(value=True), None
+        if positive is not None and log.with_text is not None:
+            positive = hashed(pl.Series([positive], dtype=pl.String)).item()
+        scored = pairs.filter(pl.col("n") > 0, pl.all_horizontal(pl.col(sides).is_not_null()))
+        of_models = scored.group_by(MODEL if log.has_models else pl.lit(0))
+        facts = of_models.agg(is_sound=is_hit.any() & n_gold)["is_sound"]
+        is_there = positive is None or any(positive in scored[side] for side in sides)
+        labels.is_sound = is_there and facts.all() and len(facts) == len(log.models)
+        return labels
+
+    def look(self, log: SlicedLog, counts: pl.DataFrame) -> pl.DataFrame:
+        """Take the labels of counts, and return the counts."""
+        are_pairs = {"gold", "pred", "n"} <= {*counts.columns} and not log.is_of_scores
+        is_plain = are_pairs and not log.is_multilabel and log.windows is None
+        if self.labelled is None and is_plain and counts["gold"].null_count():
+            pairs = log.once(counts.lazy()).with_columns(model=MODEL if log.has_models else None)
+            self.labelled = labelled_rows(pairs)
+        for name in {"gold", "pred", "baseline", "label"}.intersection(counts.columns):
+            labels = counts[name]
+            self.take(
+                labels.explode() if isinstance(labels.dtype, pl.List) else labels,
+                are_hashes=log.with_text is not None,
+            )
+        return counts
+
+    def take(self, labels: pl.Series, *, are_hashes: bool = False) -> Seen:
+        """Take labels that occur."""
+        if are_hashes or is_text(labels.dtype) or (self.named and labels.dtype.is_integer()):
+            distinct = labels.unique().drop_nulls().rename("label")
+            hashes = distinct if are_hashes else hashed(distinct)
+            known = [] if self.hashes is None else [self.hashes]
+            self.hashes = pl.concat([*known, hashes]).unique()
+        return self
+
+
+def labelled_rows(pairs: pl.LazyFrame) -> pl.DataFrame:
+    """Count the rows of each `model` and `pred`, and how many of them are `labelled`."""
+    n = pl.col("n")
+    sums = {"n": n.sum(), "labelled": n.filter(pl.col("gold").is_not_null()).sum()}
+    of_preds = pairs.filter(pl.col("pred").is_not_null()).group_by("model", "pred").agg(**sums)
+    return of_preds.sort("model", "pred").collect()
+
+
+SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
+"""Where the labels go, inside of `with seen()`."""
+
+
+@contextmanager
+def seen() -> Iterator[Seen]:
+    """Take the labels of all counts that are made inside of `with`."""
+    labels = SEEN.get() or Seen()
+    token = SEEN.set(labels)
+    try:
+        yield labels
+    finally:
+        SEEN.reset(token)
+
+
+def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
+    """Inside of `with seen()`: collect the counts at once, and take their labels."""
+    labels = SEEN.get()
+    has_text = log.with_text is not None or is_text(log.label_dtype)
+    if labels is None or not (has_text or log.waiting or labels.named):
+        return counts
+    return labels.look(log, counts.collect()).lazy()

@@ -14,9 +14,7 @@ import polars as pl
 
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._counts import label_hashes
-from polars_mcc._counts.count_rows import count_pairs_of_sets, merged, weight_total
-from polars_mcc._counts.labels_seen import watched
-from polars_mcc._counts.multilabel_counts import in_order
+from polars_mcc._counts.count_rows import count_pairs_of_sets, in_order, merged, weight_total
 from polars_mcc._counts.parquet_files import Scan, Unsuited, need, scan_of
 from polars_mcc._counts.sliced_log import COMPLETE, KEY, MODEL, PRED, SET, SlicedLog
 from polars_mcc._frame.labels import is_text
@@ -32,13 +30,13 @@ HAS_NONE, TIMES = "polars_mcc:has_none", "polars_mcc:times"
 def pairs(log: SlicedLog) -> pl.LazyFrame:
     """Count the rows of each slice and (gold, pred), in one scan: see `count_pairs`."""
     if log.windows is not None:
-        return watched(log, count_pairs_of_windows(log, log.windows))
+        return label_hashes.watched(log, count_pairs_of_windows(log, log.windows))
     counts = by_codes(
         log,
         count_pairs_of_sets(log),
         lambda scan: pairs_and_classes(log, scan, classes_suffice=False)[0],
     )
-    return watched(log, counts)
+    return label_hashes.watched(log, counts)
 
 
 def joint(log: SlicedLog) -> pl.LazyFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 import polars.selectors as cs
@@ -19,9 +19,6 @@ from polars_mcc._base.slice_names import SET_COLUMN, slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.exact_sums import Numbers
 from polars_mcc._keys.any_key import TOTAL, KeySet, Windows
-
-if TYPE_CHECKING:
-    from typing import Self
 
 SET = SET_COLUMN
 COMPLETE = "complete"  # whether the log covers the whole window
@@ -72,54 +69,16 @@ def unscored_columns(*, waiting: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """How rows are scored: the dtypes of labels, what a null label means, and what 0/0 is."""
+class SlicedLog:
+    """A log that is ready to count: its rows, and how they are grouped, scored and added up."""
 
-    label_dtype: pl.DataType
-    pred_dtype: pl.DataType
-    """The dtype of the predictions: labels, lists of labels, or a score."""
-    nulls: Nulls
-    zero_division: float | None
-    is_multilabel: bool = False
-    is_of_scores: bool = False
-    """Whether `pred` is a score and `gold` says whether a row is positive."""
-    epsilon: float = EPSILON
-    """The machine epsilon of the scores, as the log has them: a log loss clips them by it."""
-    waiting: bool = False
-    """Whether a row without a gold label waits for it."""
+    frame: pl.LazyFrame
+    with_text: pl.LazyFrame | None = None
+    """If labels are hashed: the frame with their text."""
+    is_portable: bool = False
+    """Whether the plan has only expressions of Polars, and no source of our own."""
 
-    @property
-    def unscored(self) -> tuple[str, ...]:
-        """The columns of an answer that count rows that are not scored."""
-        return unscored_columns(waiting=self.waiting)
-
-    def unscored_as(self, n_null: pl.Expr, n_waiting: pl.Expr) -> dict[str, pl.Expr]:
-        """The expressions of those of these columns that an answer has, by name."""
-        return dict(zip(self.unscored, (n_null, n_waiting), strict=False))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """How many rows a row stands for, and how such numbers are added up."""
-
-    numbers: Numbers
-    weight_name: str | None
-    is_frequency: bool
-    weight_sums: tuple[str, ...] = ()
-    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
-    labelled_numbers: Numbers | None = None
-    """If labelled rows stand for others: the arithmetic of their own number."""
-
-    @property
-    def is_reweighted(self) -> bool:
-        """Whether labelled rows stand for others in the pairs."""
-        return self.labelled_numbers is not None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grouping:
-    """What rows are grouped by: keys, the model, and columns that split slices or their pairs."""
-
+    # What rows are grouped by.
     keys: KeySet  # the names of the keys; the key of a window is last
     key_dtypes: pl.Schema
     models: tuple[str, ...]
@@ -135,6 +94,29 @@ class Grouping:
     """Columns that split only the pairs of a slice, such as the cluster or the baseline's label."""
     is_long: bool = False
     """Whether the answer names a slice in words, without a column per key."""
+
+    # How rows are scored.
+    label_dtype: pl.DataType
+    pred_dtype: pl.DataType
+    """The dtype of the predictions: labels, lists of labels, or a score."""
+    nulls: Nulls
+    zero_division: float | None
+    is_multilabel: bool = False
+    is_of_scores: bool = False
+    """Whether `pred` is a score and `gold` says whether a row is positive."""
+    epsilon: float = EPSILON
+    """The machine epsilon of the scores, as the log has them: a log loss clips them by it."""
+    waiting: bool = False
+    """Whether a row without a gold label waits for it."""
+
+    # How many rows a row stands for, and how such numbers are added up.
+    numbers: Numbers
+    weight_name: str | None
+    is_frequency: bool
+    weight_sums: tuple[str, ...] = ()
+    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
+    labelled_numbers: Numbers | None = None
+    """If labelled rows stand for others: the arithmetic of their own number."""
 
     @property
     def slice(self) -> list[str]:
@@ -154,7 +136,7 @@ class Grouping:
         names |= {} if self.windows is None else {COMPLETE: COMPLETE}
         return names | ({MODEL: "model"} if self.has_models else {})
 
-    def split_by(self, *columns: str) -> Self:
+    def split_by(self, *columns: str) -> SlicedLog:
         """The same log, whose slices are split by columns: of its pairs, or new ones."""
         of_slices = (*self.slice_splits, *columns)
         of_pairs = tuple(name for name in self.pair_splits if name not in columns)
@@ -176,7 +158,7 @@ class Grouping:
         return pl.Enum(self.models)
 
     @property
-    def whole(self) -> Self:
+    def whole(self) -> SlicedLog:
         """The same log as one slice per model."""
         return replace(self, keys=(), sets=None, windows=None, has_total=False)
 
@@ -264,16 +246,19 @@ class Grouping:
             ~cs.by_name(self.slice),
         )
 
+    @property
+    def unscored(self) -> tuple[str, ...]:
+        """The columns of an answer that count rows that are not scored."""
+        return unscored_columns(waiting=self.waiting)
 
-@dataclass(frozen=True, kw_only=True)
-class SlicedLog(Grouping, Scoring, Weights):
-    """A log that is ready to count: its rows, and how they are grouped, scored and added up."""
+    def unscored_as(self, n_null: pl.Expr, n_waiting: pl.Expr) -> dict[str, pl.Expr]:
+        """The expressions of those of these columns that an answer has, by name."""
+        return dict(zip(self.unscored, (n_null, n_waiting), strict=False))
 
-    frame: pl.LazyFrame
-    with_text: pl.LazyFrame | None = None
-    """If labels are hashed: the frame with their text."""
-    is_portable: bool = False
-    """Whether the plan has only expressions of Polars, and no source of our own."""
+    @property
+    def is_reweighted(self) -> bool:
+        """Whether labelled rows stand for others in the pairs."""
+        return self.labelled_numbers is not None
 
     @property
     def rows(self) -> pl.LazyFrame:

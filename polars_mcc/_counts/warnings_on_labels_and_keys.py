@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -11,9 +12,9 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._base.message_parts import Words, quoted, said
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._base.warnings_to_users import warn_of
-from polars_mcc._counts.label_hashes import hash_of, hashed
-from polars_mcc._counts.labels_seen import SEEN, Seen
+from polars_mcc._counts.label_hashes import SEEN, Seen, hash_of, hashed
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import PRED
 from polars_mcc._counts.warnings_on_missing_labels import labelled_unevenly, none_labelled
@@ -25,6 +26,12 @@ from polars_mcc._keys.any_key import IntoKey
 _FIRST, _NEXT = 1000, 2**16  # rows that are looked at first, and next
 _MAX_COMPARED = 10_000  # labels that are compared with each other, at most
 _TRIED = 10  # labels whose nearest gold label is looked for, at most
+_SHOWN = 10  # groups that a sentence shows, and texts of a group, at most
+_POWERS = re.compile("(?<=\\d)(?=[\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089])")
+_SPACES = re.compile(r"(?<!\d) | (?!\d)")
+
+Rows: TypeAlias = Mapping[str, float]
+"""The rows of each text."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +45,16 @@ class LogLabels:
     preds: Mapping[str, pl.Expr]
     """The predicted labels of a row, by model; empty for a log of scores."""
 
-    described: Described[Any]
-    """The log as the user described it, if `log` has its counts."""
-
     @classmethod
-    def of(cls, log: Described[Any], described: Described[Any] | None = None) -> LogLabels:
-        """Take the labels of a log, or of its counts."""
+    def of(cls, log: Described[Any]) -> LogLabels:
+        """Take the labels of a log."""
         of_score = log.roles.preds is None
         labelled = log(pred=log.roles.gold.expr, score=None) if of_score else log
         sliced = cut(sides_of(labelled, several=True), [], taken=[])
         dtype = pl.List(sliced.label_dtype) if sliced.is_multilabel else sliced.label_dtype
         models = () if of_score else sliced.models
         preds = {name: pl.col(PRED + name).cast(dtype) for name in models}
-        return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds, described or log)
+        return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds)
 
     @cached_property
     def first(self) -> pl.DataFrame:
@@ -113,11 +117,8 @@ class LogLabels:
         return self.frame.filter(condition).head(1).collect().height > 0
 
 
-Warner: TypeAlias = Callable[[Callable[[], Seen | None]], None]
-
-
 def remarks(
-    sides: LogLabels, seen: Seen | None = None, *, of_two_classes: bool = True
+    sides: LogLabels, seen: Seen, *, of_two_classes: bool = True, is_sound: bool = False
 ) -> Iterator[str]:
     """Sentences on labels that make scores wrong, 0 or 0/0. Most logs need a look at a few rows.
 
@@ -125,9 +126,11 @@ def remarks(
         sides: The labels of the log.
         seen: The labels that were counted; without them, the first rows are looked at.
         of_two_classes: Whether the scores need two gold classes, as MCC does.
+        is_sound: Whether scores that are 0 or 0/0 were refused already.
     """
-    yield from told_by_counts(sides, seen)
-    if seen is not None and seen.is_sound:
+    yield from missing_unevenly(sides, seen.labelled, sides.log)
+    yield from named_in_vain(sides, seen)
+    if is_sound or seen.is_sound:
         yield from spelled_alike(sides, seen)
         return
     yield from no_shared_label(sides)
@@ -136,13 +139,6 @@ def remarks(
     yield from without
     if of_two_classes and not without:
         yield from one_class(sides)
-
-
-def told_by_counts(sides: LogLabels, seen: Seen | None) -> Iterator[str]:
-    """Sentences that follow from the labels that were counted."""
-    if seen is not None:
-        yield from missing_unevenly(sides, seen)
-        yield from named_in_vain(sides, seen)
 
 
 def named_in_vain(sides: LogLabels, seen: Seen) -> Iterator[str]:
@@ -163,22 +159,27 @@ def named_in_vain(sides: LogLabels, seen: Seen) -> Iterator[str]:
             )
 
 
-def missing_unevenly(sides: LogLabels, seen: Seen) -> Iterator[str]:
+def missing_unevenly(
+    sides: LogLabels, labelled: pl.DataFrame | None, log: Described[Any]
+) -> Iterator[str]:
     """Sentences on labels that are missing for some predictions more often than for others.
 
-    The advice is to reweight, so labels that are reweighted, or cannot be, are not told.
+    The advice is to reweight, so labels that are reweighted, or cannot be, are not told. `sides`
+    may be of the counts of the log.
     """
-    roles = sides.described.roles
-    if seen.labelled and roles.nulls == "drop" and roles.is_frequency:
-        yield from none_labelled(seen.labelled[0], roles)
-        yield from labelled_unevenly(seen.labelled[0], sides.described, sides.as_pred)
+    if labelled is not None and log.roles.nulls == "drop" and log.roles.is_frequency:
+        yield from none_labelled(labelled, log.roles)
+        yield from labelled_unevenly(labelled, log, sides.as_pred)
+
+
+Warner: TypeAlias = Callable[[Callable[[], Seen]], None]
 
 
 def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:
     """A function that warns about the labels of a lazy log, for when its answer is collected.
 
-    It takes a function that gives the labels that were counted, if they were. It does nothing for
-    another log, and inside of `with seen()`, after which the labels are looked at anyway.
+    It takes a function that gives the labels that were counted. It does nothing for another log,
+    and inside of `with seen()`, after which the labels are looked at anyway.
     """
     if SEEN.get() is not None or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
@@ -235,7 +236,7 @@ def one_class(sides: LogLabels) -> Iterator[str]:
     yield f"all labels of '{name}' are {label!r}: with one gold class, MCC and its kin are 0/0"
 
 
-def spelled_alike(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
+def spelled_alike(sides: LogLabels, seen: Seen) -> Iterator[str]:
     """A sentence if labels differ only in case, spaces or Unicode form, such as "Yes" and "yes".
 
     All rows are read only if the first rows lack a counted label, or if labels are alike.
@@ -243,8 +244,6 @@ def spelled_alike(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
     roles = sides.log.roles
     if not is_text(roles.label_dtype):
         return
-    from polars_mcc._counts.spelling import alike, differ  # noqa: PLC0415 - for text alone
-
     labels = _texts(sides, seen)
     groups = alike(labels) if len(labels) <= _MAX_COMPARED else []
     # Labels that the user named are labels of their own.
@@ -255,6 +254,38 @@ def spelled_alike(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
         if confused := _confused(sides, groups, rows):
             columns = zip((roles.gold.name, *sides.preds), rows, strict=True)
             yield f"labels {differ(confused, columns)}; each is a class of its own"
+
+
+def alike(texts: Iterable[str]) -> list[list[str]]:
+    """The texts that differ only in case, spaces or Unicode form, in groups of two or more.
+
+    10² stays apart from 102, and "1 5" from "15". Characters that nobody sees do not count.
+    """
+    import unicodedata  # noqa: PLC0415 - for text alone
+
+    groups: dict[str, list[str]] = {}
+    for text in sorted(texts):
+        composed = unicodedata.normalize("NFKC", _POWERS.sub("^", text)).replace("\ufe0f", "")
+        seen = "".join(char for char in composed if unicodedata.category(char) != "Cf")
+        normal = _SPACES.sub("", " ".join(seen.split())).casefold()
+        groups.setdefault(normal, []).append(text)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def differ(groups: Sequence[Sequence[str]], columns: Iterable[tuple[str, Rows]]) -> str:
+    """The end of a sentence: the texts of each group, with their rows in each column."""
+    has = []
+    for name, rows in columns:
+        of_groups = ([text for text in group if text in rows][:_SHOWN] for group in groups)
+        each = [
+            " and ".join(_with_rows(text, rows) for text in group) for group in of_groups if group
+        ]
+        has.append(f"'{name}' has {', '.join(each[:_SHOWN])}{', …' if len(each) > _SHOWN else ''}")
+    return f"differ only in case, spaces or Unicode form: {'; '.join(has)}"
+
+
+def _with_rows(text: str, rows: Rows) -> str:
+    return f"{text!r} ({rows_in_words(rows[text])})"
 
 
 def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
@@ -276,10 +307,9 @@ def labels_of(sides: LogLabels) -> str:
     return listed(sides.labels(sides.gold, *sides.preds.values()))
 
 
-def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
+def _texts(sides: LogLabels, seen: Seen) -> list[str]:
     """The labels that occur in a log, as text."""
-    hashes = None if seen is None else seen.hashes
-    if hashes is None:  # Not all rows are read for a remark.
+    if (hashes := seen.hashes) is None:  # Not all rows are read for a remark.
         first_rows = replace(sides, frame=sides.frame.head(_NEXT))
         return first_rows.labels(*sides.each).cast(pl.String).to_list()
     if len(hashes) > _MAX_COMPARED:

@@ -182,25 +182,9 @@ class Described(Generic[FrameT]):
         No rows of a lazy frame are read. Of a DataFrame, some are read for the message if its
         labels cannot be compared; it is joined with `outcomes` at once.
         """
-        given = GivenRoles(
-            gold=gold,
-            pred=pred,
-            score=score,
-            positive=positive,
-            weight=weight,
-            sample_weight=sample_weight,
-            cluster=cluster,
-            nulls=nulls,
-            zero_division=zero_division,
-            portable=portable,
-            outcomes=outcomes,
-            on=on,
-            latest=latest,
-            waiting=waiting,
-            time=time,
-            min_age=min_age,
-            now=now,
-        )
+        roles = (gold, pred, score, positive, weight, sample_weight, cluster)
+        late = (outcomes, on, latest, waiting, time, min_age, now)
+        given = GivenRoles(*roles, nulls, zero_division, portable, *late)
         joined, self._given = with_late_labels(frame, given)
         self.frame: FrameT | OtherFrame = joined
         self.roles = roles_of(joined, self._given)

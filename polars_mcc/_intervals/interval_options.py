@@ -12,7 +12,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Method, check_at_least
 from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._counts.labels_seen import Seen
+from polars_mcc._counts.label_hashes import Seen
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._counts.warnings_on_labels_and_keys import warner
 from polars_mcc._frame.log_options import Described

@@ -10,10 +10,15 @@ from typing import Literal, cast
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, with_margins
+from polars_mcc._counts.class_counts import (
+    SCALE,
+    classes_of_pairs,
+    is_scored,
+    of_sets,
+    with_margins,
+)
 from polars_mcc._counts.exact_sums import Numbers, Product
 from polars_mcc._counts.label_hashes import with_hashes, with_wide_labels
-from polars_mcc._counts.multilabel_counts import SCALE, of_sets
 from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import CLASS, GOLD_CLASS, LABELLED, SlicedLog
 from polars_mcc._metrics.averages_over_classes_and_rows import LABELS_OF_LOG, OfLists

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
+from polars_mcc._counts.class_counts import sums_of_sets
 from polars_mcc._counts.exact_sums import Numbers, Product, count_where
-from polars_mcc._counts.multilabel_counts import sums_of_sets
 from polars_mcc._counts.sliced_log import SlicedLog
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Role
 from polars_mcc._base.message_parts import Words, option, quoted, refused, said
-from polars_mcc._counts.labels_seen import SEEN
+from polars_mcc._counts.label_hashes import SEEN
 from polars_mcc._frame.missing_and_likely_columns import did_you_mean, nearest
 from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
 from polars_mcc._metrics.averages_over_classes_and_rows import AVERAGES_OVER_CLASSES, SETS_OF_LABELS

@@ -15,7 +15,7 @@ from polars_mcc._base.allowed_values import ReportFormat, check_choice, check_le
 from polars_mcc._base.values_as_text_or_markdown import label_text, rows_in_words
 from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
-from polars_mcc._counts.labels_seen import Seen, labelled_rows
+from polars_mcc._counts.label_hashes import Seen, labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.warnings_on_labels_and_keys import (
@@ -174,13 +174,13 @@ class Answers:
     @cached_property
     def remarks(self) -> Sequence[str]:
         """What makes scores wrong, 0 or 0/0."""
-        sides = LogLabels.of(self.counted.counts or self.log, self.log)
+        sides = LogLabels.of(self.counted.counts or self.log)
         pairs = self.pairs.lazy().with_columns(model="model" if self.has_models else None)
         return [
-            *missing_unevenly(sides, Seen(labelled=[labelled_rows(pairs)])),
+            *missing_unevenly(sides, labelled_rows(pairs), self.log),
             *sooner_for_some(self.log, partial(self.counted.collect, "ages of labels")),
             *seldom_of_late(self.log, partial(self.counted.collect, "labels by day")),
-            *remarks(sides),
+            *remarks(sides, Seen()),
             *key_is_gold(self.log, [key.of_log for key in self.keys]),
             *(self.worst.key_warnings if self.worst else []),
         ]

@@ -11,7 +11,7 @@ from polars_mcc._base.allowed_values import Correction, Rank, Reference
 from polars_mcc._base.message_parts import Words, quoted
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
-from polars_mcc._counts.labels_seen import Seen
+from polars_mcc._counts.label_hashes import Seen
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, named_in_vain, warner
@@ -280,7 +280,7 @@ def worst(
         named = Seen(named=registry.named_labels([chosen])).take(coded.labels)
         warn_of(named_in_vain(LogLabels.of(log), named))
         slices = search_steps.searched(settings, coded)
-        warn(lambda: None)
+        warn(Seen)
         return slices
 
     if not log.roles.is_lazy:

@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_mcc._base.message_parts import as_time, said
 from polars_mcc._counts.sliced_log import KEY, PRED, SlicedLog
-from polars_mcc._counts.spelling import alike, differ
+from polars_mcc._counts.warnings_on_labels_and_keys import alike, differ
 from polars_mcc._frame.labels import is_text
 from polars_mcc._keys.bins import cuts_of
 from polars_mcc._worst.column_codes import CodedLog, codes_of, totals

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from polars_mcc._counts.labels_seen import Seen
+from polars_mcc._counts.label_hashes import Seen
 from polars_mcc._counts.warnings_on_labels_and_keys import named_in_vain
 
 

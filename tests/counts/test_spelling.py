@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_mcc._counts.spelling import alike, differ
+from polars_mcc._counts.warnings_on_labels_and_keys import alike, differ
 
 SAME = [
     ("Yes", "yes", "YES"),
