@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from polars_mcc._inputs.formats import by_suffix
 from polars_mcc._inputs.paths_and_settings import is_url, partitions
@@ -35,7 +36,7 @@ class FileSearch:
     def files(self, folder: str) -> list[str]:
         """All files below a folder. A real folder is read once, even if links lead to it."""
         root = os.path.normpath(folder)
-        below = self._below("" if root == os.curdir else root, lambda _: True, is_once=True)
+        below = self._below("" if root == os.curdir else root, lambda _: True)
         files = [path for path, is_folder in below if not is_folder]
         return sorted(files, key=lambda file: Path(file).parts)
 
@@ -50,33 +51,28 @@ class FileSearch:
         above, last = os.path.split(pattern)
         folders = [path for path, may_be_folder in self._matches(above) if may_be_folder]
         if last == "**":
-            below = (path for folder in folders for path in self._below(folder, _is_shown))
+            below = (path for folder in folders for path in self._below(folder, _matcher("*")))
             return [*((folder, True) for folder in folders), *below]
         if glob.has_magic(last):
             return [path for folder in folders for path in self._inside(folder, _matcher(last))]
         paths = [_join(folder, last) for folder in folders]
         return [(path, True) for path in paths if _is_there(path)]
 
-    def _below(
-        self, root: str, is_wanted: Callable[[str], bool], *, is_once: bool = False
-    ) -> Iterator[tuple[str, bool]]:
+    def _below(self, root: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
         """The paths at any depth below a folder, and whether each is a folder."""
-        folders, walked = [root], list[str]()
-        seen: set[str] = set()
+        folders, seen = [(root, os.path.realpath(root))], set[Place]()
         while folders:
-            folder = folders.pop()
-            if is_once and folder in self.links:
-                seen.update(map(canonical, walked))
-                walked.clear()
-                if canonical(folder) in seen:
-                    continue
-            walked.append(folder)
+            folder, real = folders.pop()
+            if (place := place_of(f"{folder}/", f"{real}/")) in seen:
+                continue
+            seen.add(place)
             inside = self._inside(folder, is_wanted)
             yield from inside
-            subfolders = [path for path, is_folder in inside if is_folder]
-            # Links come last: a real path tells more than the path of a link.
-            folders[:0] = [path for path in subfolders if path in self.links]
-            folders += [path for path in subfolders if path not in self.links]
+            for path in (path for path, is_folder in inside if is_folder):
+                if path in self.links:  # Links come last: a real path tells more than a link.
+                    folders.insert(0, (path, os.path.realpath(path)))
+                else:
+                    folders.append((path, _join(real, os.path.basename(path))))  # noqa: PTH119 - thousands of folders
 
     def _inside(self, folder: str, is_wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
         """The paths right in a folder whose names are wanted, and whether each is a folder."""
@@ -127,11 +123,16 @@ def named_error(path: str, error: OSError) -> OSError:
     return type(error)(msg)
 
 
-def canonical(path: str) -> str:
-    """The real path of a file or folder; its own path if a link put it into another partition."""
-    own, real = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100 - thousands of inputs
-    end = "/" if os.path.isdir(path) else ""  # noqa: PTH112 - as above
-    return real if {*partitions(own + end)} <= {*partitions(real + end)} else own
+Place: TypeAlias = tuple[str, frozenset[str]]
+
+
+def place_of(path: str, real: str) -> Place:
+    """What tells whether two paths are one log: the real path, and the partitions.
+
+    A link that puts a file into another partition makes another log of it.
+    """
+    own, of_real = frozenset(partitions(path)), frozenset(partitions(real))
+    return real, own if own - of_real else of_real
 
 
 def absolute(path: str) -> str:
@@ -142,19 +143,29 @@ def absolute(path: str) -> str:
     return os.path.realpath(path) if goes_up else os.path.abspath(path)  # noqa: PTH100
 
 
-def each_resolved(paths: Iterable[str], resolve: Callable[[str], str]) -> dict[str, str]:
-    """Resolve paths, by path. A folder of thousands of files is resolved once; URLs stay."""
-    of_folder = cache(resolve)
-    resolved = {}
+def real_paths(paths: Iterable[str]) -> dict[str, str]:
+    """The real path of each path. A folder of thousands of files is resolved once; URLs stay."""
+    of_folder = cache(os.path.realpath)
+    real = {}
     for path in paths:
         folder, name = os.path.split(path)
         if is_url(path):
-            resolved[path] = path
-        elif not name or os.path.islink(path):  # noqa: PTH114 - as above
-            resolved[path] = resolve(path)
+            real[path] = path
+        elif not name or os.path.islink(path):  # noqa: PTH114 - thousands of inputs
+            real[path] = os.path.realpath(path)
         else:
-            resolved[path] = _join(of_folder(folder), name)
-    return resolved
+            real[path] = _join(of_folder(folder), name)
+    return real
+
+
+def each_once(paths: Iterable[str]) -> dict[str, str]:
+    """One path of each log, the real path if it is one of them; by path, the real path."""
+    path_of = dict[Place, str]()
+    for path, real in real_paths(paths).items():
+        own = absolute(path)
+        if (place := place_of(own, real)) not in path_of or own == real:
+            path_of[place] = path
+    return {path: real for (real, _), path in path_of.items()}
 
 
 @contextmanager
@@ -186,10 +197,6 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     """A test whether a name matches a part of a glob."""
     matches = re.compile(fnmatch.translate(pattern)).match
     return lambda name: matches(name) is not None and (pattern[0] == "." or name[0] != ".")
-
-
-def _is_shown(name: str) -> bool:
-    return name[0] != "."
 
 
 def _join(folder: str, name: str) -> str:

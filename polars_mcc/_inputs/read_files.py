@@ -26,8 +26,7 @@ from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, listing, 
 from polars_mcc._inputs.find_files import (
     FileSearch,
     absolute,
-    canonical,
-    each_resolved,
+    each_once,
     is_hidden,
     is_no_log,
     naming,
@@ -48,7 +47,6 @@ from polars_mcc._inputs.paths_and_settings import (
     as_dict,
     is_url,
     partition_columns,
-    partitions,
 )
 from polars_mcc._inputs.sql_columns import filtered
 from polars_mcc._inputs.standard_input import STDIN, format_of_pipe, naming_unreadable
@@ -66,8 +64,6 @@ class Logs:
 
     typed: Sequence[str]
     """The paths, globs and folders that the user named."""
-    canonical: Mapping[str, str]
-    """The real path of each file."""
     files: Sequence[str]
     format: LogFormat
     hidden: Sequence[str] = ()
@@ -173,24 +169,18 @@ class Logs:
 
     @cached_property
     def partitions(self) -> set[str]:
-        """The columns that folders `name=value` of all Parquet files make.
-
-        Folders above what the user named make none that a file has itself: the file is meant.
-        """
-        if not self._columns_of_folders:
-            return set()
-        above = self._columns_of_folders - self._common(map(self._below, self.files))
-        return self._columns_of_folders - (above & self._columns_of_files if above else set())
+        """The columns that folders `name=value` of all Parquet files make."""
+        return self._common(map(absolute, self.files)) - self.not_from_folders
 
     @cached_property
     def not_from_folders(self) -> set[str]:
-        """The columns that files have themselves, although folders above them have their names."""
-        return self._columns_of_folders - self.partitions
+        """The columns of files that folders above what the user named are called like.
 
-    @cached_property
-    def _columns_of_folders(self) -> set[str]:
-        has_folders = self.format is PARQUET and self.files
-        return self._common(map(absolute, self.files)) if has_folders else set()
+        The columns of the files are meant.
+        """
+        of_folders = self._common(map(absolute, self.files))
+        above = of_folders - self._common(map(self._below, self.files))
+        return above & self._columns_of_files if above else set()
 
     @property
     def _columns_of_files(self) -> set[str]:
@@ -205,9 +195,10 @@ class Logs:
         lengths = (len(above) for above in roots if path.startswith(above))
         return path[min(lengths, default=len(path)) :]
 
-    @staticmethod
-    def _common(paths: Iterable[str]) -> set[str]:
-        return set.intersection(*({*partition_columns(path)} for path in paths))
+    def _common(self, paths: Iterable[str]) -> set[str]:
+        """The columns that the folders of all these Parquet files make."""
+        columns = ({*partition_columns(path)} for path in paths)
+        return set.intersection(*columns) if self.format is PARQUET and self.files else set()
 
 
 def root_of_path(path: str) -> str:
@@ -242,7 +233,7 @@ def find_logs(
         if list(paths) != [STDIN]:
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
-        return Logs(paths, _real_path_of_each(paths), [STDIN], format_of_pipe())
+        return Logs(paths, [STDIN], format_of_pipe())
     local, formats = FileSearch(), dict[str, LogFormat]()
     hidden, listed = list[str](), dict[str, Input]()
     paths = [path.removeprefix("file://") for path in paths]
@@ -267,9 +258,8 @@ def find_logs(
             raise _nothing_at(path)
     common_format = _format_of_all(formats)
     _check_files(file for file, log_format in formats.items() if log_format.is_folder is None)
-    real, links = _real_path_of_each(formats), sorted(local.links)
-    rest = [*_real_path_of_each(hidden)]
-    return Logs(paths, real, [*real], common_format, rest, options, listed, links)
+    files, rest = [*each_once(formats)], [*each_once(hidden)]
+    return Logs(paths, files, common_format, rest, options, listed, sorted(local.links))
 
 
 def _logs_in_folder(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFormat], list[str]]:
@@ -516,18 +506,3 @@ def _check_files(files: Iterable[str]) -> None:
                 f"'{table}' is a Delta table; pass this folder, not its files: some of them are no "
                 "longer valid"
             )
-
-
-def _real_path_of_each(files: Collection[str]) -> dict[str, str]:
-    """One name of each file, its real path if this is one of the names; by name, the real path.
-
-    The same file in another partition is another log: it has another value of the partition.
-    """
-    name_of: dict[tuple[str, frozenset[str]], str] = {}
-    paths, real = each_resolved(files, canonical), each_resolved(files, os.path.realpath)
-    for file, path in paths.items():
-        same = real[file], frozenset(partitions(path))
-        is_real = os.path.abspath(file) == real[file]  # noqa: PTH100 - thousands of inputs
-        if same not in name_of or is_real:
-            name_of[same] = file
-    return {file: paths[file] for file in name_of.values()}

@@ -26,6 +26,7 @@ from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar
 from polars_mcc._frame.late_labels import LabelsOfIds, as_length, before
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
+from polars_mcc._inputs.find_files import real_paths
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._inputs.read_files import Logs, named_if_corrupt
@@ -429,7 +430,7 @@ def _check_outside(logs: Logs, store: str) -> None:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
     path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
-    for file, where in logs.canonical.items():
+    for file, where in real_paths(logs.files).items():
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)

@@ -11,9 +11,9 @@ import polars as pl
 
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.buckets_and_credentials import looked_up_all
-from polars_mcc._inputs.find_files import absolute, each_resolved, named_error
+from polars_mcc._inputs.find_files import absolute, each_once, named_error, real_paths
 from polars_mcc._inputs.formats import PARQUET, ScanFiles, format_of
-from polars_mcc._inputs.paths_and_settings import is_url, partition_columns, partitions
+from polars_mcc._inputs.paths_and_settings import is_url, partition_columns
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.standard_input import naming_unreadable
 from polars_mcc._store.delta_table import Input
@@ -85,17 +85,14 @@ class CurrentInputs:
 
     def _each_once(self) -> None:
         """Keep one path of each file. Two paths may lead to one file since they were listed."""
-        seen: dict[str, str] = {}
-        for path, where in each_resolved(self.now, os.path.realpath).items():
-            if (other := seen.setdefault(where, path)) == path:
-                continue
-            if partitions(other) != partitions(path):
+        path_of: dict[str, str] = {}
+        for path, real in each_once(self.now).items():
+            if (other := path_of.setdefault(real, path)) != path:
                 raise ValueError(
                     f"'{other}' and '{path}' are links to one file in folders of different "
                     "partitions: name one of them"
                 )
-            seen[where] = path if path == where else other
-            del self.now[other if path == where else path]
+        self.now = {path: self.now[path] for path in path_of.values()}
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
         """Look up some inputs again. Inputs that no longer exist are left out."""
@@ -152,11 +149,11 @@ class CurrentInputs:
         away = [path for path in known if path not in self.now]
         if not away:
             return {}
-        names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
+        names = {where: path for path, where in real_paths(self.now).items()}
         inside = tuple(f"{table}/" for table in self.tables)
         below = _value_in_folders(names)
         names_now, nested = dict[str, str | None](), dict[str, str]()
-        for path, where in each_resolved(away, os.path.realpath).items():
+        for path, where in real_paths(away).items():
             if where in names or f"{path}/".startswith(inside):
                 names_now[path] = names.get(where)
             elif where in below:
@@ -178,7 +175,7 @@ class CurrentInputs:
             for entry in known
             if entry.path not in self.now and entry.path not in self.failures
         }
-        real = each_resolved(unseen, os.path.realpath)
+        real = real_paths(unseen)
         away = [path for path, where in real.items() if is_named(where)]
         there = self._still_there(unseen[path] for path in away)
         return [path for path in away if path not in there]
