@@ -34,11 +34,11 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
 )
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
-from polars_mcc._inputs.formats import SEPARATORS
+from polars_mcc._inputs.find_files import TOLD_BY_FIRST_ROWS
+from polars_mcc._inputs.formats import SEPARATORS, STDIN
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spelling_warnings
-from polars_mcc._inputs.standard_input import STDIN, TOLD_BY_FIRST_ROWS
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
 from polars_mcc._version import __version__
 

@@ -11,8 +11,8 @@ from polars_mcc._base.visible_text import say
 from polars_mcc._cli import shared_options
 from polars_mcc._cli.app_and_answers import command, run_verb
 from polars_mcc._inputs import read_files
+from polars_mcc._inputs.find_files import naming_files
 from polars_mcc._inputs.log_from_files import or_none
-from polars_mcc._inputs.standard_input import naming_files
 from polars_mcc._verbs.changes import CHANGED, VERDICT
 from polars_mcc.prediction_log import PredictionLog
 

@@ -29,6 +29,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._frame.roles import GivenRoles
 from polars_mcc._inputs import read_files
+from polars_mcc._inputs.find_files import naming_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.sql_columns import (
@@ -38,7 +39,6 @@ from polars_mcc._inputs.sql_columns import (
     columns_in,
     filtered,
 )
-from polars_mcc._inputs.standard_input import naming_files
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
 _OF_LABELS = "the outcomes have", "latest must be"
