@@ -23,15 +23,8 @@ from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import outputs
 from polars_mcc._cli.shared_options import OutputOptions
+from polars_mcc._counts import warnings_on_labels_and_keys as on_labels
 from polars_mcc._counts.labels_seen import Seen, seen
-from polars_mcc._counts.warnings_on_labels_and_keys import (
-    LogLabels,
-    key_is_gold,
-    labels_of,
-    remarks,
-    spelled_alike,
-    told_by_counts,
-)
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.find_files import TOLD_BY_FIRST_ROWS
@@ -127,7 +120,7 @@ def _call(
             warnings.simplefilter("ignore", PredictionLogWarning)
             return verb(log.log.with_frame(rows), *log.keys, **options)
     except NoPositiveError as error:
-        labels = labels_of(LogLabels.of(log.log.with_frame(rows)))
+        labels = on_labels.labels_of(on_labels.LogLabels.of(log.log.with_frame(rows)))
         if not labels:
             raise
         msg = said(of_error(error), f". This log has the labels {labels}")
@@ -168,15 +161,17 @@ def say_warnings(
     say_spellings(log)
     for sentence in log.about_ids():
         say(sentence)
-    sides = LogLabels.of(log.log)
-    sentences = chain(told_by_counts(sides, labels), spelled_alike(sides, labels))
+    sides = on_labels.LogLabels.of(log.log)
+    sentences = chain(
+        on_labels.told_by_counts(sides, labels), on_labels.spelled_alike(sides, labels)
+    )
     if is_check:
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
         sentences = chain(sentences, by_day)
     else:
-        about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
+        about_keys = on_labels.key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
         needs_two = needs_two_classes(options, or_positive=True)
-        sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
+        sentences = chain(about_keys, on_labels.remarks(sides, labels, of_two_classes=needs_two))
     for sentence in sentences:
         say(in_shell(sentence))
 
