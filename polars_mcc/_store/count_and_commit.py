@@ -318,21 +318,21 @@ def _in_threads(
 def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
     """What the counts of a store are of. It is the same for all inputs."""
     options = asdict(log.options)
-    of_lists = {*_LATE, *_OF_CSV, "pred"}
     for name, value in options.items():
-        if name not in {*_STORED, *of_lists} and value != getattr(LogOptions, name):
+        if name not in {*_KEPT, "pred"} and value != getattr(LogOptions, name):
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             raise ValueError(f"the store '{store}' cannot keep {flag}; {instead}")
-    by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
-    kept = {name: options[name] for name in _STORED}
-    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in (*_LATE, *_OF_CSV)}}
+    kept = {name: options[name] for name in _KEPT}
+    return {"by": [*(log.by or ())], "pred": log.options.pred or [defaults.PRED], **kept}
 
 
 _NEW: tuple[Status, ...] = ("counted", "replaced", "recounted")
-_STORED = ("gold", "weight", "filter", "latest", "time")
-_LATE = ("outcomes", "on")
-_OF_CSV = ("text", "null", "separator")
+_KEPT = (
+    *("gold", "weight", "filter", "latest", "time"),
+    *("outcomes", "on", "text", "null", "separator"),
+)
+"""The options, beside keys and predictions, that make the counts what they are."""
 _INSTEAD = {
     "cluster": "make it a key with --by, and pass --cluster when you score the store",
     "sample_weight": "score the logs themselves",
@@ -403,13 +403,9 @@ def _check_recount(options: LogOptions, recount: str | None) -> None:
     if recount is None or recount == "all":
         return
     if options.time is None:
-        raise refused(
-            option("recount", recount),
-            " needs the time of a row: pass it, as in ",
-            option("time", "timestamp"),
-            ", or ",
-            option("recount", "all"),
-        )
+        needs = " needs the time of a row: pass it, as in "
+        either = option("time", "timestamp"), ", or ", option("recount", "all")
+        raise refused(option("recount", recount), needs, *either)
     as_length("recount", recount)
 
 

@@ -12,7 +12,6 @@ that Delta does not have are stored as others; another property has the schema.
 from __future__ import annotations
 
 import base64
-import importlib.util
 import io
 import json
 import os
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
 from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._base.missing_package import check_installed
@@ -115,7 +115,7 @@ class Store:
 
     def made(self, about: Mapping[str, Any], schema: pl.Schema) -> Store:
         """Make the folder a store, unless another process was first."""
-        from deltalake import DeltaTable, Field, Schema  # noqa: PLC0415 - it is optional
+        from deltalake import DeltaTable, Schema  # noqa: PLC0415 - it is optional
 
         if not is_url(self.path) and not (folder := Path(self.path).absolute().parent).is_dir():
             raise FileNotFoundError(f"cannot make '{self.path}': there is no folder '{folder}'")
@@ -126,16 +126,13 @@ class Store:
         comments = _COMMENTS | {
             name: f"{roles.get(name, 'key')}, {dtype} in Polars" for name, dtype in schema.items()
         }
+        in_arrow = pl.DataFrame(schema=_in_delta(schema)).to_arrow().schema
+        fields = [of.with_metadata({"comment": comments[of.name]}) for of in in_arrow]
         try:
-            in_arrow = pl.DataFrame(schema=_in_delta(schema)).to_arrow().schema
-            fields = Schema.from_arrow(in_arrow).fields
+            columns = Schema.from_arrow(pa.schema(fields))
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error
-        fields = [
-            Field(field.name, field.type, metadata={"comment": comments[field.name]})
-            for field in fields
-        ]
         properties = {
             _ABOUT: json.dumps(about),
             _SCHEMA: schema_as_text(schema),
@@ -145,7 +142,7 @@ class Store:
             with _naming_store(f"cannot make the store '{self.path}'"):
                 DeltaTable.create(
                     self.path,
-                    Schema(fields),
+                    columns,
                     name="counts",
                     description=_DESCRIPTION,
                     configuration=properties,
@@ -324,10 +321,10 @@ def total(dtype: pl.DataType) -> pl.Expr:
 
 def is_store(path: str, options: Options | None) -> bool:
     """Whether the folder of a Delta table is a store; False if deltalake is not installed."""
-    if importlib.util.find_spec("deltalake") is None:
-        return False
-    table = _newest_table(path, options)
-    return table is not None and _ABOUT in table.metadata().configuration
+    with suppress(ModuleNotFoundError, ValueError):
+        open_store(path, options)
+        return True
+    return False
 
 
 def _newest_table(path: str, options: Options | None) -> DeltaTable | None:
