@@ -23,20 +23,15 @@ from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import outputs
 from polars_mcc._cli.shared_options import OutputOptions
+from polars_mcc._counts import warnings_on_labels_and_keys as on_labels
 from polars_mcc._counts.label_hashes import Seen, seen
-from polars_mcc._counts.warnings_on_labels_and_keys import (
-    LogLabels,
-    key_is_gold,
-    labels_of,
-    remarks,
-)
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
-from polars_mcc._inputs.formats import SEPARATORS
+from polars_mcc._inputs.find_files import TOLD_BY_FIRST_ROWS
+from polars_mcc._inputs.formats import SEPARATORS, STDIN
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spelling_warnings
-from polars_mcc._inputs.standard_input import STDIN, TOLD_BY_FIRST_ROWS
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
 from polars_mcc._version import __version__
 
@@ -125,7 +120,7 @@ def _call(
             warnings.simplefilter("ignore", PredictionLogWarning)
             return verb(log.log.with_frame(rows), *log.keys, **options)
     except NoPositiveError as error:
-        labels = labels_of(LogLabels.of(log.log.with_frame(rows)))
+        labels = on_labels.labels_of(on_labels.LogLabels.of(log.log.with_frame(rows)))
         if not labels:
             raise
         msg = said(of_error(error), f". This log has the labels {labels}")
@@ -166,14 +161,14 @@ def say_warnings(
     say_spellings(log)
     for sentence in log.about_ids():
         say(sentence)
-    sides = LogLabels.of(log.log)
+    sides = on_labels.LogLabels.of(log.log)
     if is_check:
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
-        sentences = chain(remarks(sides, labels, is_sound=True), by_day)
+        sentences = chain(on_labels.remarks(sides, labels, is_sound=True), by_day)
     else:
-        about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
+        about_keys = on_labels.key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
         needs_two = needs_two_classes(options, or_positive=True)
-        sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
+        sentences = chain(about_keys, on_labels.remarks(sides, labels, of_two_classes=needs_two))
     for sentence in sentences:
         say(in_shell(sentence))
 

@@ -19,9 +19,9 @@ from polars_mcc._cli import app_and_answers, outputs, shared_options
 from polars_mcc._cli.app_and_answers import command, errors_as_lines, run_verb
 from polars_mcc._counts.label_hashes import seen
 from polars_mcc._inputs import read_files
+from polars_mcc._inputs.find_files import naming_files
 from polars_mcc._inputs.log_from_files import TypedLog, or_none
 from polars_mcc._inputs.paths_and_settings import is_url
-from polars_mcc._inputs.standard_input import naming_files
 from polars_mcc._metrics import registry
 from polars_mcc._report.report_data import ReportSettings
 from polars_mcc._report.write_report import write_report

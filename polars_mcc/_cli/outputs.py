@@ -19,6 +19,7 @@ from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
 from polars_mcc._base.visible_text import visible_lines
 from polars_mcc._display.table_and_to_numpy import with_texts
 from polars_mcc._frame.labels import is_text
+from polars_mcc._inputs.find_files import real_paths
 from polars_mcc._inputs.log_from_files import TypedLog
 from polars_mcc._worst.failures_in_words import CONFUSION
 
@@ -55,7 +56,7 @@ def check_writable(out: Path, log: TypedLog, options: Iterable[object]) -> None:
     `options` may name files, as in `cost('costs.csv')`.
     """
     for logs in (log.inputs, *([log.of_labels.inputs] if log.of_labels else [])):
-        if os.path.realpath(out) in logs.canonical.values():
+        if os.path.realpath(out) in real_paths(logs.files).values():
             raise ValueError(f"cannot write '{out}': it is one of the logs; choose another name")
         if (folder := logs.would_read(str(out))) is not None:
             raise ValueError(

@@ -9,8 +9,7 @@ import cyclopts
 
 from polars_mcc._base.visible_text import say
 from polars_mcc._cli import (  # noqa: F401 - their commands are added to the app
-    commands_to_compare,
-    commands_to_score,
+    commands_to_score_and_compare,
     commands_worst_check_report_counts,
 )
 from polars_mcc._cli.app_and_answers import app

@@ -14,13 +14,20 @@ import fnmatch
 import glob
 import os
 import re
+import shlex
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from json import JSONDecodeError
 from pathlib import Path
+from typing import TypeAlias
 
-from polars_mcc._inputs.formats import by_suffix
+import polars as pl
+
+from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.message_parts import in_shell, quoted
+from polars_mcc._inputs.formats import FORMATS, NDJSON, PARQUET, ROWS_FOR_DTYPES, STDIN, by_suffix
 from polars_mcc._inputs.paths_and_settings import is_url, partitions
 
 
@@ -35,7 +42,7 @@ class FileSearch:
     def files(self, folder: str) -> list[str]:
         """All files below a folder. A real folder is read once, even if links lead to it."""
         root = os.path.normpath(folder)
-        below = self._below("" if root == os.curdir else root, lambda _: True, is_once=True)
+        below = self._below("" if root == os.curdir else root, lambda _: True)
         files = [path for path, is_folder in below if not is_folder]
         return sorted(files, key=lambda file: Path(file).parts)
 
@@ -50,33 +57,28 @@ class FileSearch:
         above, last = os.path.split(pattern)
         folders = [path for path, may_be_folder in self._matches(above) if may_be_folder]
         if last == "**":
-            below = (path for folder in folders for path in self._below(folder, _is_shown))
+            below = (path for folder in folders for path in self._below(folder, _matcher("*")))
             return [*((folder, True) for folder in folders), *below]
         if glob.has_magic(last):
             return [path for folder in folders for path in self._inside(folder, _matcher(last))]
         paths = [_join(folder, last) for folder in folders]
         return [(path, True) for path in paths if _is_there(path)]
 
-    def _below(
-        self, root: str, is_wanted: Callable[[str], bool], *, is_once: bool = False
-    ) -> Iterator[tuple[str, bool]]:
+    def _below(self, root: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
         """The paths at any depth below a folder, and whether each is a folder."""
-        folders, walked = [root], list[str]()
-        seen: set[str] = set()
+        folders, seen = [(root, os.path.realpath(root))], set[Place]()
         while folders:
-            folder = folders.pop()
-            if is_once and folder in self.links:
-                seen.update(map(canonical, walked))
-                walked.clear()
-                if canonical(folder) in seen:
-                    continue
-            walked.append(folder)
+            folder, real = folders.pop()
+            if (place := place_of(f"{folder}/", f"{real}/")) in seen:
+                continue
+            seen.add(place)
             inside = self._inside(folder, is_wanted)
             yield from inside
-            subfolders = [path for path, is_folder in inside if is_folder]
-            # Links come last: a real path tells more than the path of a link.
-            folders[:0] = [path for path in subfolders if path in self.links]
-            folders += [path for path in subfolders if path not in self.links]
+            for path in (path for path, is_folder in inside if is_folder):
+                if path in self.links:  # Links come last: a real path tells more than a link.
+                    folders.insert(0, (path, os.path.realpath(path)))
+                else:
+                    folders.append((path, _join(real, os.path.basename(path))))  # noqa: PTH119 - thousands of folders
 
     def _inside(self, folder: str, is_wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
         """The paths right in a folder whose names are wanted, and whether each is a folder."""
@@ -127,11 +129,16 @@ def named_error(path: str, error: OSError) -> OSError:
     return type(error)(msg)
 
 
-def canonical(path: str) -> str:
-    """The real path of a file or folder; its own path if a link put it into another partition."""
-    own, real = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100 - thousands of inputs
-    end = "/" if os.path.isdir(path) else ""  # noqa: PTH112 - as above
-    return real if {*partitions(own + end)} <= {*partitions(real + end)} else own
+Place: TypeAlias = tuple[str, frozenset[str]]
+
+
+def place_of(path: str, real: str) -> Place:
+    """What tells whether two paths are one log: the real path, and the partitions.
+
+    A link that puts a file into another partition makes another log of it.
+    """
+    own, of_real = frozenset(partitions(path)), frozenset(partitions(real))
+    return real, own if own - of_real else of_real
 
 
 def absolute(path: str) -> str:
@@ -142,19 +149,29 @@ def absolute(path: str) -> str:
     return os.path.realpath(path) if goes_up else os.path.abspath(path)  # noqa: PTH100
 
 
-def each_resolved(paths: Iterable[str], resolve: Callable[[str], str]) -> dict[str, str]:
-    """Resolve paths, by path. A folder of thousands of files is resolved once; URLs stay."""
-    of_folder = cache(resolve)
-    resolved = {}
+def real_paths(paths: Iterable[str]) -> dict[str, str]:
+    """The real path of each path. A folder of thousands of files is resolved once; URLs stay."""
+    of_folder = cache(os.path.realpath)
+    real = {}
     for path in paths:
         folder, name = os.path.split(path)
         if is_url(path):
-            resolved[path] = path
-        elif not name or os.path.islink(path):  # noqa: PTH114 - as above
-            resolved[path] = resolve(path)
+            real[path] = path
+        elif not name or os.path.islink(path):  # noqa: PTH114 - thousands of inputs
+            real[path] = os.path.realpath(path)
         else:
-            resolved[path] = _join(of_folder(folder), name)
-    return resolved
+            real[path] = _join(of_folder(folder), name)
+    return real
+
+
+def each_once(paths: Iterable[str]) -> dict[str, str]:
+    """One path of each log, the real path if it is one of them; by path, the real path."""
+    path_of = dict[Place, str]()
+    for path, real in real_paths(paths).items():
+        own = absolute(path)
+        if (place := place_of(own, real)) not in path_of or own == real:
+            path_of[place] = path
+    return {path: real for (real, _), path in path_of.items()}
 
 
 @contextmanager
@@ -188,9 +205,61 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return lambda name: matches(name) is not None and (pattern[0] == "." or name[0] != ".")
 
 
-def _is_shown(name: str) -> bool:
-    return name[0] != "."
-
-
 def _join(folder: str, name: str) -> str:
     return os.path.join(folder, name)  # noqa: PTH118 - thousands of inputs
+
+
+TOLD_BY_FIRST_ROWS = (
+    f"the first {ROWS_FOR_DTYPES:,} rows of JSON lines tell the columns and dtypes; let all rows "
+    "tell them, and write Parquet: pl.read_ndjson(FILE, infer_schema_length=None)"
+)
+
+_UNREADABLE = OSError, JSONDecodeError, pl.exceptions.PolarsError, pl.exceptions.PanicException
+_NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
+
+
+@contextmanager
+def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
+    """Turn errors of the system and of Polars into errors that name the file."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if isinstance(error, OSError) and file != STDIN:
+            raise named_error(file, error) from error
+        first = str(error).split("\n", 1)[0]
+        way_out = "leave it out, or write it again"
+        if failed := _NOT_PARSED.match(first):
+            null, column = map(shlex.quote, failed.groups())
+            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", failed[1], re.IGNORECASE)
+            way_out = f"add --null {null} if that is no value"
+            way_out = "write all numbers with a decimal point" if is_number else way_out
+            way_out += f", or --text {column} to read text"
+        elif file != STDIN and format_name == PARQUET.name and by_suffix(file) is None:
+            endings = [end for known in FORMATS for end in known.suffixes if end.count(".") == 1]
+            way_out = f"the end of its name must tell its format: {', '.join(endings)}"
+        if format_name == NDJSON and first.endswith("character 0 ('ï')"):
+            first = "it begins with a byte order mark: write it as UTF-8 without one"
+        if format_name == NDJSON and re.search(r"\('[NI]'\)", first):
+            first = "JSON has no NaN, Infinity or None: write null"
+        elif format_name == NDJSON and first.startswith("cannot parse"):
+            way_out = TOLD_BY_FIRST_ROWS
+        msg = f"'{file}' cannot be read as {format_name} ({first}); {way_out}"
+        raise pl.exceptions.ComputeError(msg) from error
+
+
+def names_first(error: BaseException, paths: Sequence[str]) -> bool:
+    """Whether the message of an error begins with one of these files."""
+    return reason(error).startswith(tuple(f"'{path}" for path in paths))
+
+
+@contextmanager
+def naming_files(paths: Sequence[str], *beginnings: str) -> Iterator[None]:
+    """Name files in the errors about them: all errors, or those whose messages so begin."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        what = in_shell(reason(error))
+        if not what.startswith(beginnings or "") or names_first(error, paths):
+            raise
+        known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
+        raise known[0](f"{quoted(paths)}: {what}") from None

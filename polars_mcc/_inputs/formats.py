@@ -10,11 +10,13 @@ were deleted from a file, or columns were renamed.
 
 from __future__ import annotations
 
+import codecs
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -242,6 +244,7 @@ def _with_compressed(*suffixes: str) -> tuple[str, ...]:
     return tuple(f"{suffix}{end}" for suffix in suffixes for end in ("", ".gz", ".zst"))
 
 
+STDIN = "-"  # the path of the standard input; it is read into memory
 STORE = "store of counts"  # the name of its format
 CSV = "CSV"
 IPC = "IPC"
@@ -284,3 +287,22 @@ def format_of(path: str, options: Options | None) -> LogFormat | None:
                     return log_format
     is_listed = is_folder and (not is_url(path) or find_spec("obstore") is not None)
     return None if is_listed else by_suffix(path) or PARQUET
+
+
+def format_of_pipe() -> LogFormat:
+    """The format of a log from a pipe. The log is read once; its first bytes tell its format."""
+    data = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
+    if data.startswith(b"\xff\xff\xff\xff"):
+        msg = "the standard input is an Arrow stream; write an Arrow file (IPC) or Parquet instead"
+        raise ValueError(msg)
+    is_packed = data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))  # gzip or Zstandard
+    begin = first_line(BytesIO(data)).encode() if is_packed else data
+    log_format = next(
+        log_format for log_format in FORMATS if begin.lstrip().startswith(log_format.begins)
+    )
+
+    @cache
+    def scan(_: str, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 - of the format
+        return log_format.scan(BytesIO(data), **options).collect().lazy()
+
+    return replace(log_format, scan=scan)

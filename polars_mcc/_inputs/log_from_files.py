@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -28,17 +28,10 @@ from polars_mcc._frame.late_labels import LabelsOfIds, about_ids, labels_of_ids,
 from polars_mcc._frame.log_options import Described
 from polars_mcc._frame.missing_and_likely_columns import missing_column
 from polars_mcc._frame.roles import GivenRoles
-from polars_mcc._inputs import read_files
+from polars_mcc._inputs import read_files, sql_columns
+from polars_mcc._inputs.find_files import naming_files
 from polars_mcc._inputs.formats import CSV
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.sql_columns import (
-    TypedColumns,
-    check_condition,
-    check_row_by_row,
-    columns_in,
-    filtered,
-)
-from polars_mcc._inputs.standard_input import naming_files
 from polars_mcc._keys.any_key import IntoKey, Key, settled
 
 _OF_LABELS = "the outcomes have", "latest must be"
@@ -140,6 +133,10 @@ class LogOptions:
     null: list[str] | None = None
     separator: str | None = None
 
+    def ids_in(self, schema: pl.Schema) -> list[str]:
+        """The columns of a schema that the ids are made of."""
+        return [name for sql in self.on or () for name in sql_columns.columns_in(sql, schema)]
+
 
 @dataclass(frozen=True)
 class TypedLog:
@@ -161,7 +158,7 @@ class TypedLog:
         ids = list[str]()
         if self.is_csv and options.on:
             schema = read_files.scan_logs(self.inputs).collect_schema()
-            ids = [name for sql in options.on for name in columns_in(sql, schema)]
+            ids = options.ids_in(schema)
         of_csv = (*(options.text or ()), *ids), options.null or (), options.separator
         if self.is_csv or not any(of_csv) or self.of_labels is None or not self.of_labels.is_csv:
             object.__setattr__(self, "inputs", self.inputs.read_as(*of_csv))
@@ -195,17 +192,15 @@ class TypedLog:
             with read_files.named_if_corrupt(logs, [*schema]):
                 is_empty = rows.head(1).collect().is_empty()
             if is_empty:  # Their dtypes are not known: any would fit.
-                own = self._scanned.collect_schema()
-                named = (name for sql in options.on or () for name in columns_in(sql, own))
-                ids = {name: own[name] for name in named}
+                beside = self._scanned.collect_schema()
+                ids = {name: beside[name] for name in options.ids_in(beside)}
                 times = {options.latest: pl.Int64()} if options.latest else {}
                 source = pl.LazyFrame(schema={options.gold: pl.Null(), **schema, **ids, **times})
-        text = [name for name in options.text or () if name in schema]
-        text += [name for sql in options.on or () for name in columns_in(sql, schema)]
-        of_csv: Any = {"text": text, "null": options.null, "separator": options.separator}
-        of_csv = of_csv if logs.format.name == CSV else {}
-        own_options = LogOptions(gold=options.gold, pred=[options.gold], **of_csv)
-        return TypedLog(logs, own_options, source=source)
+        own = LogOptions(gold=options.gold, pred=[options.gold])
+        if logs.format.name == CSV:
+            text = [name for name in options.text or () if name in schema] + options.ids_in(schema)
+            own = replace(own, text=text, null=options.null, separator=options.separator)
+        return TypedLog(logs, own, source=source)
 
     @cached_property
     def of_files(self) -> pl.LazyFrame:
@@ -216,18 +211,18 @@ class TypedLog:
             if name not in (schema := rows.collect_schema()) and not is_of_labels:
                 raise missing_column(name, schema, "--text")
         if (condition := self.options.filter) is not None:
-            check_condition(condition, rows.collect_schema())
-        return filtered(rows, condition)
+            sql_columns.check_condition(condition, rows.collect_schema())
+        return sql_columns.filtered(rows, condition)
 
     @cached_property
-    def _outcomes(self) -> TypedColumns | None:
+    def _outcomes(self) -> sql_columns.TypedColumns | None:
         """The labels that come later, with the columns of them that are typed."""
         if (labels := self.of_labels) is None:
             return None
         options, beside = self.options, self.of_files.collect_schema()
         named = {"gold": options.gold, "latest": options.latest, "on": options.on}
         with self._naming_labels():
-            typed = TypedColumns(labels.with_ids(options.on or (), beside), (), named)
+            typed = sql_columns.TypedColumns(labels.with_ids(options.on or (), beside), (), named)
             read_files.check_same_dtypes(labels.inputs, typed.read)
         return typed
 
@@ -278,13 +273,13 @@ class TypedLog:
             yield from about_ids(rows, labels_of_ids(rows, self._given), every)
 
     @cached_property
-    def _own(self) -> TypedColumns:
+    def _own(self) -> sql_columns.TypedColumns:
         """The rows without the labels that come later, and their columns for these."""
         columns = {"on": self.options.on, "time": self.options.time}
         rows = self.of_files
         if self.of_labels is not None:
             rows = self.with_ids(self.options.on or (), self.of_labels.of_files.collect_schema())
-        return TypedColumns(rows, (), columns)
+        return sql_columns.TypedColumns(rows, (), columns)
 
     @cached_property
     def _given(self) -> GivenRoles:
@@ -307,17 +302,13 @@ class TypedLog:
         with self._naming_labels(*_OF_LABELS):
             return *with_late_labels(own.rows, given), own.read
 
-    @property
-    def _rows(self) -> pl.LazyFrame:
-        """The rows to score."""
-        return self._late[0]
-
     @cached_property
-    def _typed(self) -> TypedColumns:
+    def _typed(self) -> sql_columns.TypedColumns:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
         of_log["gold"] = self._late[1].gold
-        typed = TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
+        columns = {**of_log, **self.of_options}
+        typed = sql_columns.TypedColumns(self._late[0], self.by or (), columns)
         # Labels that are yet to come are text in CSV, whatever they will be.
         gold, pred = typed.columns["gold"], typed.columns["pred"]
         schema = typed.rows.collect_schema()
@@ -336,7 +327,7 @@ class TypedLog:
         for typed in filter(None, (self._own, self._outcomes, self._typed)):
             given += [(sql, typed) for sql in typed.computed]
         for sql, typed in given:
-            check_row_by_row(sql, typed.schema)
+            sql_columns.check_row_by_row(sql, typed.schema)
 
     def newest_times(self, of: str) -> pl.LazyFrame:
         """The newest time of the rows for each value of a column, in microseconds since 1970."""
@@ -360,11 +351,6 @@ class TypedLog:
     def rows(self) -> pl.LazyFrame:
         """The rows where the filter is true, with the columns that the command computes by SQL."""
         return self._typed.rows
-
-    @property
-    def computed(self) -> Collection[str]:
-        """The columns that the command computes by SQL, which is their name."""
-        return self._typed.computed
 
     @property
     def compared_columns(self) -> list[list[IntoColumn]]:
@@ -402,9 +388,9 @@ class TypedLog:
             is_csv = self.is_csv
             if isinstance(error, LabelsDiffer):
                 error.true = self.options.positive
-                for name in self.computed & error.codes.keys():  # It is called by its SQL.
+                for name in self._typed.computed & error.codes.keys():  # It is called by its SQL.
                     error.codes[name] = Words(error.codes[name], f"({name})")
-                is_computed = error.name in self.computed
+                is_computed = error.name in self._typed.computed
                 if is_csv and not is_computed and is_text(error.other):
                     # A number has lost its text: 01 is 1.
                     error.engine = lambda column: option("text", column.name)
@@ -425,7 +411,7 @@ class TypedLog:
             [] if preds is None else [pred for pred in preds.given if isinstance(pred, str)]
         )
         schema = self._own.schema
-        of_filter = [] if condition is None else columns_in(condition, schema)
+        of_filter = [] if condition is None else sql_columns.columns_in(condition, schema)
         used = [*self._typed.read, *by_default, *of_filter, *self._late[2]]
         read = [name for name in used if name in schema]
         read_files.check_same_dtypes(self.inputs, read)

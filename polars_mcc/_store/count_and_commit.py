@@ -1,9 +1,8 @@
 """Count new inputs; commit their counts, and retry if another process committed first.
 
-A run opens the store, then looks at the inputs, counts what is new, and takes a step. If another
-process has taken a step since the store was opened, the run starts again, with the counts that are
-still right. So what was seen earlier never replaces what was seen later. Labels that come later
-may have changed meanwhile, so all counts with them are then made again.
+A run opens the store, then looks at the inputs, counts what is new, and takes steps. If another
+process has taken a step since the store was opened, the run starts again: what was seen earlier
+never replaces what was seen later.
 """
 
 from __future__ import annotations
@@ -26,10 +25,11 @@ from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar
 from polars_mcc._frame.late_labels import LabelsOfIds, as_length, before
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
+from polars_mcc._inputs.find_files import names_first, real_paths
+from polars_mcc._inputs.formats import STDIN
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
 from polars_mcc._inputs.paths_and_settings import is_url
 from polars_mcc._inputs.read_files import Logs, named_if_corrupt
-from polars_mcc._inputs.standard_input import STDIN, names_first
 from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
 from polars_mcc._store.stored_columns import counts_to_keep, names_of_labels
@@ -113,9 +113,8 @@ class Keeping:
             about = {**wanted, "columns": columns}
             self.store = self.store.made(about, counts.collect_schema())
             self.files = CurrentInputs(self.log.inputs, again=True)
-        if self._schema != self.store.schema:  # At first, or another process has changed them.
-            self._schema, self._counted = self.store.schema, {}
-            self._valued = self.store.columns_with_values()
+        self._schema, self._counted, self._counts = self.store.schema, {}, []
+        self._valued = self.store.columns_with_values()
         for name, value in wanted.items():
             if (known := self.store.about.get(name)) != value:
                 raise refused(
@@ -141,7 +140,7 @@ class Keeping:
         raise [*failures, *self.files.failures.values(), gone][0]
 
     def _compare(self) -> None:
-        """Compare the store with the inputs, and forget counts that are no longer right."""
+        """Compare the store with the inputs: the plan of what is to be done."""
         known, now, plan = self.store.inputs, self.files.now, StatusByPath()
         is_young = self._is_young(known.values())
         self._other_names = self.files.other_names(known)
@@ -161,13 +160,6 @@ class Keeping:
         own = [entry for path, entry in known.items() if path not in self._other_names]
         for path in self.files.gone(own, named):
             plan[path] = "forgotten" if self.forget else "gone", known[path].rows
-        self._counted = {
-            path: entry
-            for path, entry in self._counted.items()
-            # Labels may have come since.
-            if path in new and entry == now[path] and self.recount is None
-        }
-        self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
 
     def _is_young(self, known: Iterable[Input]) -> Callable[[Input], bool]:
         """Whether an input in the store is counted again: the age of its newest row decides.
@@ -189,10 +181,10 @@ class Keeping:
 
     def _count(self) -> list[str]:
         """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
-        todo = [path for path in self._to_be(*_NEW) if path not in self._counted]
+        todo = [*self._to_be(*_NEW)]
         changed: list[str] = []
         # All changes of a table are one step: no query sees a part of a version.
-        latest, is_alone = time.monotonic(), not self.files.tables
+        latest = time.monotonic()
         files = [self.files.shown.get(path, path) for path in todo]
         progress: AbstractContextManager[ProgressBar | None] = nullcontext()
         if self.is_shown and todo:
@@ -208,8 +200,10 @@ class Keeping:
                 self._counts.append(counts.join(about, on=INPUT, maintain_order="left"))
                 if bar is not None:
                     bar.advance(int(sum(entry.rows for entry in same)))
-                if is_alone and time.monotonic() - latest > _SECONDS_BETWEEN_STEPS:
-                    is_alone = self._put({})
+                is_time = time.monotonic() - latest > _SECONDS_BETWEEN_STEPS
+                if is_time and not self.files.tables:
+                    if not self._put({}):
+                        break
                     latest = time.monotonic()
         return changed
 
@@ -256,12 +250,6 @@ class Keeping:
         ]
         return [(answer.rename({FILE: INPUT}), again)]
 
-    def _waiting(self) -> pl.DataFrame:
-        """The counts that are not yet in the store."""
-        none = pl.DataFrame(schema={**self._schema, **INPUT_COLUMNS})
-        counted = (_of_dtypes(counts, self._schema) for counts in self._counts)
-        return pl.concat([none, *(counts.select(none.columns) for counts in counted)])
-
     def _fitted(self, file: str, answer: pl.DataFrame) -> pl.DataFrame:
         """The counts in the dtypes of the store; an error if their values have others."""
         counted, schema = answer.drop(FILE).schema, self.store.schema
@@ -289,7 +277,9 @@ class Keeping:
         along = (path for path, other in self._other_names.items() if other in self._counted)
         paths = [*dropped, *along]
         added = [*self._counted.values()]
-        if (added or paths) and not self.store.step(added, self._waiting(), paths):
+        none = pl.DataFrame(schema={**self._schema, **INPUT_COLUMNS})
+        fitted = (_of_dtypes(counts, self._schema).select(none.columns) for counts in self._counts)
+        if (added or paths) and not self.store.step(added, pl.concat([none, *fitted]), paths):
             return False
         self.done |= {
             path: (self._plan[path][0], entry.rows) for path, entry in self._counted.items()
@@ -328,21 +318,21 @@ def _in_threads(
 def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
     """What the counts of a store are of. It is the same for all inputs."""
     options = asdict(log.options)
-    of_lists = {*_LATE, *_OF_CSV, "pred"}
     for name, value in options.items():
-        if name not in {*_STORED, *of_lists} and value != getattr(LogOptions, name):
+        if name not in {*_KEPT, "pred"} and value != getattr(LogOptions, name):
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             raise ValueError(f"the store '{store}' cannot keep {flag}; {instead}")
-    by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
-    kept = {name: options[name] for name in _STORED}
-    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in (*_LATE, *_OF_CSV)}}
+    kept = {name: options[name] for name in _KEPT}
+    return {"by": [*(log.by or ())], "pred": log.options.pred or [defaults.PRED], **kept}
 
 
 _NEW: tuple[Status, ...] = ("counted", "replaced", "recounted")
-_STORED = ("gold", "weight", "filter", "latest", "time")
-_LATE = ("outcomes", "on")
-_OF_CSV = ("text", "null", "separator")
+_KEPT = (
+    *("gold", "weight", "filter", "latest", "time"),
+    *("outcomes", "on", "text", "null", "separator"),
+)
+"""The options, beside keys and predictions, that make the counts what they are."""
 _INSTEAD = {
     "cluster": "make it a key with --by, and pass --cluster when you score the store",
     "sample_weight": "score the logs themselves",
@@ -413,13 +403,9 @@ def _check_recount(options: LogOptions, recount: str | None) -> None:
     if recount is None or recount == "all":
         return
     if options.time is None:
-        raise refused(
-            option("recount", recount),
-            " needs the time of a row: pass it, as in ",
-            option("time", "timestamp"),
-            ", or ",
-            option("recount", "all"),
-        )
+        needs = " needs the time of a row: pass it, as in "
+        either = option("time", "timestamp"), ", or ", option("recount", "all")
+        raise refused(option("recount", recount), needs, *either)
     as_length("recount", recount)
 
 
@@ -429,7 +415,7 @@ def _check_outside(logs: Logs, store: str) -> None:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
     path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
-    for file, where in logs.canonical.items():
+    for file, where in real_paths(logs.files).items():
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)

@@ -5,12 +5,14 @@ one version. A step from it fails if another process has taken a step since: bot
 application in their transactions, which Delta refuses. Then open the store and look at the inputs
 again.
 
-An input without rows has no counts. A property of the table lists such inputs.
+An input without rows has no counts. A property of the table lists such inputs. Dtypes of Polars
+that Delta does not have are stored as others; another property has the schema.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import base64
+import io
 import json
 import os
 import re
@@ -23,10 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
+from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._base.errors_on_collect import check_installed
 from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url
-from polars_mcc._store.stored_dtypes import delta_dtype, schema_as_text, schema_of_text
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -112,7 +115,7 @@ class Store:
 
     def made(self, about: Mapping[str, Any], schema: pl.Schema) -> Store:
         """Make the folder a store, unless another process was first."""
-        from deltalake import DeltaTable, Field, Schema  # noqa: PLC0415 - it is optional
+        from deltalake import DeltaTable, Schema  # noqa: PLC0415 - it is optional
 
         if not is_url(self.path) and not (folder := Path(self.path).absolute().parent).is_dir():
             raise FileNotFoundError(f"cannot make '{self.path}': there is no folder '{folder}'")
@@ -123,16 +126,13 @@ class Store:
         comments = _COMMENTS | {
             name: f"{roles.get(name, 'key')}, {dtype} in Polars" for name, dtype in schema.items()
         }
+        in_arrow = pl.DataFrame(schema=_in_delta(schema)).to_arrow().schema
+        fields = [of.with_metadata({"comment": comments[of.name]}) for of in in_arrow]
         try:
-            in_arrow = pl.DataFrame(schema=_in_delta(schema)).to_arrow().schema
-            fields = Schema.from_arrow(in_arrow).fields
+            columns = Schema.from_arrow(pa.schema(fields))
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error
-        fields = [
-            Field(field.name, field.type, metadata={"comment": comments[field.name]})
-            for field in fields
-        ]
         properties = {
             _ABOUT: json.dumps(about),
             _SCHEMA: schema_as_text(schema),
@@ -142,7 +142,7 @@ class Store:
             with _naming_store(f"cannot make the store '{self.path}'"):
                 DeltaTable.create(
                     self.path,
-                    Schema(fields),
+                    columns,
                     name="counts",
                     description=_DESCRIPTION,
                     configuration=properties,
@@ -321,10 +321,10 @@ def total(dtype: pl.DataType) -> pl.Expr:
 
 def is_store(path: str, options: Options | None) -> bool:
     """Whether the folder of a Delta table is a store; False if deltalake is not installed."""
-    if importlib.util.find_spec("deltalake") is None:
-        return False
-    table = _newest_table(path, options)
-    return table is not None and _ABOUT in table.metadata().configuration
+    with suppress(ModuleNotFoundError, ValueError):
+        open_store(path, options)
+        return True
+    return False
 
 
 def _newest_table(path: str, options: Options | None) -> DeltaTable | None:
@@ -402,3 +402,44 @@ def _not_a_store(path: str) -> ValueError:
     return ValueError(
         f"'{path}' is not a store of counts: make one with polars-mcc counts LOGS --out {path}"
     )
+
+
+_DELTA_DTYPES: dict[DataTypeClass, DataType] = {
+    pl.UInt8: pl.Int16(),
+    pl.UInt16: pl.Int32(),
+    pl.UInt32: pl.Int64(),
+    pl.UInt64: pl.Decimal(20, 0),
+    pl.Int128: pl.Decimal(38, 0),
+    pl.Float16: pl.Float32(),
+    pl.Enum: pl.String(),
+    pl.Categorical: pl.String(),
+    pl.Null: pl.String(),
+    pl.Time: pl.Int64(),
+    pl.Duration: pl.Int64(),
+}
+"""Times are stored as nanoseconds since midnight, durations in their own unit."""
+
+
+def delta_dtype(dtype: DataType | DataTypeClass) -> DataType | DataTypeClass:
+    """A dtype of Delta that holds every value of a dtype of Polars."""
+    if isinstance(dtype, pl.Datetime):
+        if dtype.time_unit == "ns":  # Delta has microseconds.
+            return pl.Int64()
+        return pl.Datetime("us", "UTC" if dtype.time_zone else None)
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return pl.List(delta_dtype(dtype.inner))
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({field.name: delta_dtype(field.dtype) for field in dtype.fields})
+    return _DELTA_DTYPES.get(dtype.base_type(), dtype)
+
+
+def schema_as_text(schema: pl.Schema) -> str:
+    """A schema as text: the base64 of an empty file of Arrow IPC."""
+    file = io.BytesIO()
+    pl.DataFrame(schema=schema).write_ipc(file)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def schema_of_text(text: str) -> pl.Schema:
+    """The schema of such a text."""
+    return pl.read_ipc(io.BytesIO(base64.b64decode(text))).schema

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import polars as pl
 
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.buckets_and_credentials import looked_up_all
-from polars_mcc._inputs.find_files import absolute, each_resolved, named_error
+from polars_mcc._inputs.find_files import (
+    absolute,
+    each_once,
+    named_error,
+    naming_unreadable,
+    real_paths,
+)
 from polars_mcc._inputs.formats import PARQUET, ScanFiles, format_of
-from polars_mcc._inputs.paths_and_settings import is_url, partition_columns, partitions
+from polars_mcc._inputs.paths_and_settings import is_url, partition_columns
 from polars_mcc._inputs.read_files import Logs
-from polars_mcc._inputs.standard_input import naming_unreadable
 from polars_mcc._store.delta_table import Input
 
 FILE = "polars_mcc:file"
@@ -85,17 +92,14 @@ class CurrentInputs:
 
     def _each_once(self) -> None:
         """Keep one path of each file. Two paths may lead to one file since they were listed."""
-        seen: dict[str, str] = {}
-        for path, where in each_resolved(self.now, os.path.realpath).items():
-            if (other := seen.setdefault(where, path)) == path:
-                continue
-            if partitions(other) != partitions(path):
+        path_of: dict[str, str] = {}
+        for path, real in each_once(self.now).items():
+            if (other := path_of.setdefault(real, path)) != path:
                 raise ValueError(
                     f"'{other}' and '{path}' are links to one file in folders of different "
                     "partitions: name one of them"
                 )
-            seen[where] = path if path == where else other
-            del self.now[other if path == where else path]
+        self.now = {path: self.now[path] for path in path_of.values()}
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
         """Look up some inputs again. Inputs that no longer exist are left out."""
@@ -152,17 +156,19 @@ class CurrentInputs:
         away = [path for path in known if path not in self.now]
         if not away:
             return {}
-        names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
+        names = {where: path for path, where in real_paths(self.now).items()}
         inside = tuple(f"{table}/" for table in self.tables)
-        below = _value_in_folders(names)
+        places = sorted(names)
         names_now, nested = dict[str, str | None](), dict[str, str]()
-        for path, where in each_resolved(away, os.path.realpath).items():
+        for path, where in real_paths(away).items():
             if where in names or f"{path}/".startswith(inside):
                 names_now[path] = names.get(where)
-            elif where in below:
-                nested[path] = below[where]
-            elif (above := next(filter(names.__contains__, _parents(where)), None)) is not None:
-                nested[path] = names[above]
+                continue
+            after = bisect(places, f"{where}/")
+            below = (place for place in places[after : after + 1] if place.startswith(f"{where}/"))
+            above = filter(names.__contains__, _parents(where))
+            if (place := next(chain(below, above), None)) is not None:
+                nested[path] = names[place]
         there = self._still_there(known[path] for path in nested)
         return names_now | {path: now for path, now in nested.items() if path not in there}
 
@@ -178,7 +184,7 @@ class CurrentInputs:
             for entry in known
             if entry.path not in self.now and entry.path not in self.failures
         }
-        real = each_resolved(unseen, os.path.realpath)
+        real = real_paths(unseen)
         away = [path for path, where in real.items() if is_named(where)]
         there = self._still_there(unseen[path] for path in away)
         return [path for path in away if path not in there]
@@ -190,17 +196,6 @@ class CurrentInputs:
         tables = {path for path, known in formats.items() if known is not None and known.version}
         files = [entry.path for entry in entries if entry.size]
         return tables | {*looked_up_all(files, options)}
-
-
-def _value_in_folders(paths: Mapping[str, str]) -> dict[str, str]:
-    """The value of a path in each folder above it. Of several paths, the first counts."""
-    name_of: dict[str, str] = {}
-    for path, name in paths.items():
-        for folder in _parents(path):
-            if folder in name_of:  # So are all folders above it.
-                break
-            name_of[folder] = name
-    return name_of
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -27,10 +27,12 @@ from polars_mcc._store.delta_table import (
     VERSION,
     Input,
     Store,
+    delta_dtype,
     is_store,
     open_store,
+    schema_as_text,
+    schema_of_text,
 )
-from polars_mcc._store.stored_dtypes import delta_dtype, schema_as_text, schema_of_text
 
 SCHEMA = pl.Schema({"key": pl.Enum(["a", "b"]), "gold": pl.UInt8, "pred": pl.UInt8, "n": pl.Int64})
 COLUMNS = {"gold": "gold", "pred": "pred"}
