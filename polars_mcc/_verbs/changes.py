@@ -181,10 +181,9 @@ def changes(
     level = options_of_differences.level_without(false_alarms, given, correction, every or "1d")
     ci = ci if level is None else level
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
-    if chosen.is_of_scores or chosen.is_count:
-        what = "is of scores: use one of labels, as 'mcc'"
-        why = "counts rows, and long periods have more: use a rate, as 'tpr'"
-        raise ValueError(f"metric '{chosen.name}' {why if chosen.is_count else what}")
+    registry.check_rate(chosen, "long periods")
+    if chosen.is_of_scores:
+        raise ValueError(f"metric '{chosen.name}' is of scores: use one of labels, as 'mcc'")
     columns = {"n": "n", "score": chosen.name, "expected": f"{chosen.name}_expected"}
     sides = ("before", "after")
     of_sides = {f"{name}_{side}": f"{columns[name]}_{side}" for side in sides for name in columns}

@@ -138,9 +138,8 @@ def gaps(
     check_at_least("min_n", min_n, 1)
     asked = registry.find_metrics(metrics, log.roles.label_dtype)
     registry.check_tested(asked)
-    if counts := [metric.name for metric in asked if metric.is_count]:
-        msg = f"metric '{counts[0]}' counts rows, and large slices have more: use a rate, as 'tpr'"
-        raise ValueError(msg)
+    for one in asked:
+        registry.check_rate(one, "large slices")
     inside, _, of_whole = options_of_differences.keys_and_within(
         log, "gaps", keys, within, sets=True
     )
