@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.allowed_values import Correction
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._counts.reweighted_pairs import reweighted, with_pseudo_rows
 from polars_mcc._counts.sliced_log import SlicedLog, joined
@@ -149,9 +148,7 @@ class _Both(NamedTuple):
     """The part of it that rows without a label add, if labelled rows stand for others."""
 
 
-def of_models(
-    log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, correction: Correction
-) -> pl.DataFrame:
+def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """Both scores of each slice, and their difference: b minus a.
 
     Labelled rows may stand for others. Then the interval is first made as if all rows had a label.
@@ -171,19 +168,14 @@ def of_models(
     with np.errstate(all="ignore"):
         correlation = _correlation(both.a, both.b, both.variance, effective, asked)
         se = np.where(found.variance * effective > NOTHING, np.sqrt(found.variance), np.nan)
+    df = None if n_clusters is None else n_clusters - 1
     change = difference(
-        both.a,
-        both.b,
-        asked.ci,
-        se=se,
-        correlation=correlation,
-        df=None if n_clusters is None else n_clusters - 1,
-        added=added,
+        both.a, both.b, asked.ci, se=se, correlation=correlation, df=df, added=added
     )
     scores = found.scores_b.with_columns(
         pl.Series("score_a", found.scores_a[metric.name]), pl.col(metric.name).alias("score_b")
     )
-    return with_adjusted(change.beside(scores), correction)
+    return with_adjusted(change.beside(scores), asked.correction)
 
 
 def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both:

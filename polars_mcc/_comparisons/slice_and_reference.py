@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.allowed_values import Correction
 from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import (
     Difference,
@@ -50,14 +49,12 @@ def contrasts(
     to: str | pl.Expr,
     *,
     ratio: bool,
-    min_n: int,
-    correction: Correction,
 ) -> pl.DataFrame:
     """Each slice b with its reference a, and their difference or ratio.
 
     Slices are compared within each slice of `whole`. `to` is "rest", "total", "expected", "best" or
     "each", or says whether a slice is the reference of the others. Neither has a p-value unless
-    both have `min_n` rows.
+    both have as many rows as is asked for.
     """
     [metric] = asked.metrics
     word = to if isinstance(to, str) else ""
@@ -111,8 +108,10 @@ def contrasts(
         of_labels = _to_expected(metric, here, given, floats(both["n"]), asked.ci).p_value
         compared = _by_labels(compared, metric, estimated.cells.pairs, totals, of_labels)
     rows = np.append(_rows(estimated, metric), math.inf)
-    is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= min_n))
-    return with_adjusted(compared.with_columns(pl.when(is_tested).then("p_value")), correction)
+    is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= asked.min_n))
+    return with_adjusted(
+        compared.with_columns(pl.when(is_tested).then("p_value")), asked.correction
+    )
 
 
 def _rows(estimated: Estimate, metric: Metric) -> Floats:

@@ -120,7 +120,7 @@ def compare(
     names = options_of_differences.names_of(
         chosen, ["n", "n_clusters"], scores, waiting=log.roles.waiting
     )
-    asked = IntervalOptions(ci, method, [chosen])
+    asked = IntervalOptions(ci, method, [chosen], correction=correction)
     models = log.roles.scores if chosen.is_of_scores else log.roles.preds
     if log.roles.score_labels and chosen.is_of_scores:
         raise ValueError(
@@ -137,7 +137,7 @@ def compare(
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.difference_interval import of_models  # noqa: PLC0415 - NumPy, for it alone
 
-        slices = of_models(sliced, cells, asked, correction)
+        slices = of_models(sliced, cells, asked)
         return options_of_differences.answer_of(sliced, slices, names)
 
     answer = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics)

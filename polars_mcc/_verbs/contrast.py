@@ -172,7 +172,7 @@ def contrast(
         chosen, ["n", f"n{TO}"], scores, effect, waiting=log.roles.waiting
     )
     taken = [*to_keys, *shown.values()]
-    asked = IntervalOptions(ci, method, [chosen])
+    asked = IntervalOptions(ci, method, [chosen], min_n=min_n, correction=correction)
     sliced, asked = options_of_differences.cut_log(log, [*inside, *keys], asked, taken)
     columns = {KEY + key: key for key in to_keys} | shown
     coarser = replace(sliced.whole, keys=tuple(of_whole))
@@ -180,12 +180,7 @@ def contrast(
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.slice_and_reference import contrasts  # noqa: PLC0415 - NumPy, for it alone
 
-        slices = contrasts(
-            *(sliced, coarser, cells, asked, reference),
-            ratio=ratio,
-            min_n=min_n,
-            correction=correction,
-        )
+        slices = contrasts(sliced, coarser, cells, asked, reference, ratio=ratio)
         return options_of_differences.answer_of(sliced, slices, columns)
 
     reference = _is_there(sliced, to) if isinstance(to, Mapping) else to

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -24,11 +25,6 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric, IntoMetrics
 
-COLUMNS = (
-    *("metric", "n_slices", "n", "lowest", "lowest_value", "highest", "highest_value"),
-    *("diff", "diff_low", "diff_high", "ratio", "spread", *options_of_differences.P_VALUES),
-    "n_null",
-)
 MAX_GAP = "max_gap"
 Widest: TypeAlias = float | Mapping[str, float]
 """The widest gap that may be, for one metric, or by metric."""
@@ -143,19 +139,17 @@ def gaps(
     inside, _, of_whole = options_of_differences.keys_and_within(
         log, "gaps", keys, within, sets=True
     )
-    options = IntervalOptions(ci, metrics=asked, is_compared=True)
+    from polars_mcc._comparisons import gaps_between_slices  # noqa: PLC0415 - NumPy, for it alone
+
+    options = IntervalOptions(
+        ci, metrics=asked, is_compared=True, min_n=min_n, correction=correction
+    )
+    taken = [*gaps_between_slices.COLUMNS, "p_adjusted", "n_null"]
     sliced, options = options_of_differences.cut_log(
-        log, [*inside, *keys], options, COLUMNS, shown=of_whole
+        log, [*inside, *keys], options, taken, shown=of_whole
     )
     whole = replace(sliced, keys=(*of_whole,), has_total=False)
-
-    def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._comparisons import gaps_between_slices  # noqa: PLC0415 - NumPy, for it alone
-
-        return gaps_between_slices.gaps(
-            sliced, whole, cells, options, min_n=min_n, correction=correction
-        )
-
+    infer = partial(gaps_between_slices.gaps, sliced, whole, asked=options)
     answer = whole.answer(inferred(log, sliced, pairs(sliced), infer, metrics=asked))
     if sliced.sets is not None:  # A set is called after its own keys.
         own = {
