@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import Correction
 from polars_mcc._comparisons.change_point import RowsInTime, Steps
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._comparisons.slice_and_reference import expected_scores
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.count_rows import merged

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._counts.reweighted_pairs import reweighted, with_pseudo_rows
 from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.count_arrays import Draws, floats, of_arrays

@@ -1,9 +1,10 @@
 """Pairs of slices → for each metric, the gap from the lowest to the highest, and their spread.
 
-A score is a proportion v of m rows, as in `evidence`. If all slices are equal, they have the pooled
-proportion v̄ = Σ m·v / Σ m, so a slice has the variance v̄(1 - v̄)/m, also one whose few rows are all
-wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few rows of a rare label it has
-a longer tail than χ². So its p-value is of the χ² with the first three moments of X² (Imhof 1961).
+A score is a proportion v of m rows, as in `evidence_and_p_values`. If all slices are equal, they
+have the pooled proportion v̄ = Σ m·v / Σ m, so a slice has the variance v̄(1 - v̄)/m, also one whose
+few rows are all wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few rows of a
+rare label it has a longer tail than χ². So its p-value is of the χ² with the first three moments of
+X² (Imhof 1961).
 
 The interval of the gap holds for all pairs of slices at once. A pair has the interval of Zou (2007)
 with the critical value of Tukey's range of S normal numbers over √2. There the tail of the binomial
@@ -24,9 +25,8 @@ import polars as pl
 
 from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import Side
-from polars_mcc._comparisons.evidence import LEVEL, Scale
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, with_adjusted
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, joined
 from polars_mcc._intervals.count_arrays import floats

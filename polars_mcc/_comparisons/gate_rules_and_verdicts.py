@@ -238,8 +238,7 @@ class Judging:
         """
         import numpy as np  # noqa: PLC0415 - only for intervals
 
-        from polars_mcc._comparisons.corrected_p_values import adjusted  # noqa: PLC0415 - likewise
-        from polars_mcc._comparisons.one_sided_p_values import of_threshold  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons import evidence_and_p_values as tests  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import floats, of_arrays  # noqa: PLC0415 - likewise
 
         p_values = []
@@ -248,12 +247,12 @@ class Judging:
                 p = floats(slices[rule.p_value])
             else:
                 asked = (rule.metric, rule.bound, rule.threshold, ci)
-                p = of_threshold(slices, *asked, is_frequency=is_frequency)
+                p = tests.of_threshold(slices, *asked, is_frequency=is_frequency)
             able = slices.select((~self.is_small & rule.can_judge).alias("able"))["able"]
             p_values.append(np.where(able.to_numpy(), p, np.nan))
         every = np.concatenate(p_values)
         if self.correction is not None:
-            every = adjusted(every, self.correction)
+            every = tests.adjusted(every, self.correction)
         names = [rule.p_value for rule in self.rules]
         columns = dict(zip(names, np.split(every, len(names)), strict=True))
         return slices.with_columns(of_arrays(**columns)).with_columns(

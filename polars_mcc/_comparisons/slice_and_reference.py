@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import (
     Difference,
     Side,
@@ -16,11 +15,10 @@ from polars_mcc._comparisons.difference_interval import (
     reaches,
     with_limits,
 )
-from polars_mcc._comparisons.evidence import LEVEL, Scale
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, with_adjusted
 from polars_mcc._comparisons.gaps_between_slices import rows_by_limits, scale_of
-from polars_mcc._comparisons.rest_of_log import pairs_of_rest
-from polars_mcc._counts.count_rows import merged
-from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._counts.count_rows import count_columns, merged
+from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.count_arrays import Counted, Draws, floats, of_arrays
 from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
@@ -35,6 +33,41 @@ from polars_mcc._intervals.scores_of_arrays import (
 )
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
+
+ROUNDING = 2.0**-40
+"""If equal sums of floats are subtracted, rounding may leave up to this share of the sum."""
+
+
+def pairs_of_rest(
+    log: SlicedLog, own: pl.DataFrame, total: pl.DataFrame, within: list[str]
+) -> pl.DataFrame:
+    """The pairs of the rest of each slice, with the keys of the slice.
+
+    `own` has the pairs of the slices. `total` has the pairs of all rows, per value of the columns
+    `within`: the rest of a slice has the same values.
+    """
+    counts = count_columns(log)
+    slices = own.lazy().select(log.slice).unique()
+    every = joined(slices, total.lazy(), within, how="inner")
+    columns = [*log.slice, "gold", "pred", *counts]
+    taken = own.lazy().with_columns(-pl.col(name) for name in counts)
+    signed = pl.concat([every.select(columns), taken.select(columns)])
+    return merged(log, _subtracted(log, signed)).collect()
+
+
+def _subtracted(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
+    """Subtract float counts, which have a minus sign; what only rounding leaves becomes 0.
+
+    Integers stay in two rows, one of them negative: all later steps add up the rows of a pair.
+    """
+    if not log.numbers.count.is_float():
+        return signed
+    n, least = pl.col("n"), pl.col("n").max() * ROUNDING
+    sums = signed.group_by(*log.slice, "gold", "pred").agg(
+        pl.col(count_columns(log)).sum(), least=least
+    )
+    return sums.with_columns(n=pl.when(n > pl.col("least")).then(n).otherwise(0.0))
+
 
 _PART = "of:part"  # no metric has this name
 _SLICE, _REST, _TOTAL = range(3)

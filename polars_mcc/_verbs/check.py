@@ -384,7 +384,7 @@ def _compared(
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - likewise
-        from polars_mcc._comparisons.one_sided_p_values import of_baseline  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons.evidence_and_p_values import of_baseline  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
 
         slices = changes(sliced, apart, cells, asked)

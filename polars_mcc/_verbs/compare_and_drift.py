@@ -248,8 +248,8 @@ def drift(
     apart = of_slices.split_by("period")
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._comparisons.corrected_p_values import with_adjusted  # noqa: PLC0415 - NumPy
         from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - NumPy
+        from polars_mcc._comparisons.evidence_and_p_values import with_adjusted  # noqa: PLC0415 - NumPy
 
         cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
         slices = with_adjusted(changes(of_slices, apart, cells, asked), correction)

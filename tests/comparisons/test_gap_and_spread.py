@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polars_mcc._comparisons.evidence import Scale
+from polars_mcc._comparisons.evidence_and_p_values import Scale
 from polars_mcc._comparisons.gaps_between_slices import (
     Compared,
     chi_squared,
