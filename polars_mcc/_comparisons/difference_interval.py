@@ -139,8 +139,6 @@ class _Both(NamedTuple):
 
     scores_a: pl.DataFrame
     scores_b: pl.DataFrame
-    a: Side
-    b: Side
     draws: Draws
     variance: Floats
     """The variance of the difference."""
@@ -164,14 +162,13 @@ def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> p
         # Few labelled rows on which the models differ hide how much they vary.
         smoothed = with_pseudo_rows(own, pairs).collect()
         added = np.fmax(found.added, _both(own, smoothed, asked).added)
+    a, b = (Side.of(scores, metric.name) for scores in (both.scores_a, both.scores_b))
     effective, n_clusters = both.draws.effective, both.draws.n_clusters
     with np.errstate(all="ignore"):
-        correlation = _correlation(both.a, both.b, both.variance, effective, asked)
+        correlation = _correlation(a, b, both.variance, effective, asked)
         se = np.where(found.variance * effective > NOTHING, np.sqrt(found.variance), np.nan)
     df = None if n_clusters is None else n_clusters - 1
-    change = difference(
-        both.a, both.b, asked.ci, se=se, correlation=correlation, df=df, added=added
-    )
+    change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df, added=added)
     scores = found.scores_b.with_columns(
         pl.Series("score_a", found.scores_a[metric.name]), pl.col(metric.name).alias("score_b")
     )
@@ -195,7 +192,6 @@ def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both
     )
     if counts.is_empty():  # The total slice is there, also without rows.
         scores_a = scores_b = estimate(log, counts, asked).scores
-    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
     cells, phi, number = estimated.cells, estimated.measured[metric.name].phi, scores_b.height
     pair_of_row = np.full(both.height, -1)
     pair_of_row[cells.row] = cells.pair
@@ -208,7 +204,7 @@ def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both
             squares / draws.size / draws.size
             for squares in (draws.products(moved, moved), draws.added_squares(moved))
         )
-    return _Both(scores_a, scores_b, a, b, draws, variance, added)
+    return _Both(scores_a, scores_b, draws, variance, added)
 
 
 def _correlation(
@@ -257,8 +253,7 @@ def changes(
         covariance = _covariance(log, estimated, both, metric.name)
         fewest = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
         change = difference_by_cluster(before, after, options.ci, covariance, fewest)
-    scores = {"score_a": f"{metric.name}_before", "score_b": f"{metric.name}_after"}
-    return change.beside(both.with_columns(pl.col(name).alias(to) for to, name in scores.items()))
+    return change.beside(both, f"{metric.name}_after", f"{metric.name}_before")
 
 
 def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:

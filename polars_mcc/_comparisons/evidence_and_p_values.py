@@ -27,7 +27,7 @@ second takes Student's t with 1 / se² degrees of freedom: so many rows, of the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -68,10 +68,10 @@ class Scale:
     """The largest m, per row of the log."""
 
     @classmethod
-    def of(cls, metric: Metric) -> Scale:
-        """The scale of a metric: the range of its interval."""
+    def of(cls, metric: Metric, turn: int | None = None) -> Scale:
+        """The scale of a metric: the range of its interval. `turn`: None if better is more."""
         ends = (None, None) if metric.range is None else metric.range.numbers
-        turn = -1 if metric.less_is_better else 1
+        turn = (-1 if metric.less_is_better else 1) if turn is None else turn
         numbers = [turn * end for end in ends if end is not None]
         if len({*numbers}) < 2 or not all(map(math.isfinite, numbers)):
             return cls(turn, None, None, math.inf)
@@ -269,7 +269,7 @@ def _turned(
     slices: pl.DataFrame, metric: Metric, bound: Bound, suffix: str = ""
 ) -> tuple[Scale, Floats, Floats, Floats]:
     """The scale on which more is better, the score, and its limits on the better and worse side."""
-    scale = Scale.of(replace(metric, less_is_better=bound == "max"))
+    scale = Scale.of(metric, 1 if bound == "min" else -1)
     names = (f"{metric.name}{part}{suffix}" for part in ("", "_low", "_high"))
     score, low, high = (scale.turn * floats(slices[name]) for name in names)
     return (scale, score, high, low) if bound == "min" else (scale, score, low, high)

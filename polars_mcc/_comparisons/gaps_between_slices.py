@@ -58,14 +58,6 @@ class Gap(NamedTuple):
     p_value: float = math.nan
 
 
-def scale_of(metric: Metric) -> Scale:
-    """The range of a metric, as `Scale` has it, but scores are not turned."""
-    scale = Scale.of(metric)
-    if scale.turn == 1 or scale.low is None or scale.high is None:
-        return replace(scale, turn=1)
-    return replace(scale, turn=1, low=-scale.high, high=-scale.low)
-
-
 def rows_by_limits(
     scale: Scale, score: Floats, low: Floats, high: Floats, n: Floats
 ) -> tuple[Floats, Floats]:
@@ -330,7 +322,7 @@ def _of_metric(
 ) -> pl.DataFrame:
     """The gap of a metric in each group of slices."""
     score, low, high, _ = Side.of(slices, metric.name)
-    scale = scale_of(metric)
+    scale = Scale.of(metric, 1)
     below, above = rows_by_limits(scale, score, low, high, floats(slices[_ROWS]))
     rows = np.minimum(below, above)
     is_known = (rows > LEAST_ROWS) & ~np.isnan(low) & ~np.isnan(high)

@@ -56,9 +56,9 @@ def names_of_periods(
 ) -> dict[str, str]:
     """The columns of an answer about two periods, each with its name."""
     sizes = ("n", "n_clusters") if has_clusters else ("n",)
-    of_periods = [f"{size}_{period}" for size in sizes for period in ("before", "after")]
-    scores = {"score_a": "_before", "score_b": "_after"}
-    return names_of(metric, of_periods, scores, p_values=p_values, waiting=waiting)
+    names = (*sizes, metric.name)
+    of_periods = [f"{name}_{period}" for name in names for period in ("before", "after")]
+    return names_of(metric, of_periods, {}, p_values=p_values, waiting=waiting)
 
 
 def cut_log(

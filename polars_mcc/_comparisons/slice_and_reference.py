@@ -16,7 +16,7 @@ from polars_mcc._comparisons.difference_interval import (
     with_limits,
 )
 from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, with_adjusted
-from polars_mcc._comparisons.gaps_between_slices import rows_by_limits, scale_of
+from polars_mcc._comparisons.gaps_between_slices import rows_by_limits
 from polars_mcc._counts.count_rows import count_columns, merged
 from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.count_arrays import Counted, Draws, floats, of_arrays
@@ -149,7 +149,7 @@ def contrasts(
 
 def _rows(estimated: Estimate, metric: Metric) -> Floats:
     """The rows of each slice, or twice the rows of its score if these are fewer."""
-    pairs, scorer, scale = estimated.cells.pairs, estimated.scorer, scale_of(metric)
+    pairs, scorer, scale = estimated.cells.pairs, estimated.scorer, Scale.of(metric, 1)
     rows = pairs.effective(is_frequency=scorer.is_frequency)
     if scale.low is None:
         return rows
