@@ -205,21 +205,15 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
         words = ", ".join(map(repr, _WORDS))
         example = Words("{'country': 'US'}", "country=US")
         raise refused(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
-    if isinstance(to, str) and to in {"expected", "total"}:
+    call = Words(f"contrast(..., to={to!r})", f"contrast --to {to}")
+    if to in ("expected", "total"):
         reason = "a slice is not reweighted as the total is, so compare it with the rest"
-        call = Words(f"contrast(..., to={to!r})", f"contrast --to {to}")
         log.roles.check_without(call, reason, "reweight")
     if to == "expected":
-        reason = "rows must be of equal weight"
-        call = Words("contrast(..., to='expected')", "contrast --to expected")
-        log.roles.check_without(call, reason, "sample_weight")
+        log.roles.check_without(call, "rows must be of equal weight", "sample_weight")
         if ratio:
-            raise refused(
-                option("ratio", ratio),
-                " does not support ",
-                option("to", to),
-                ": leave one of them out",
-            )
+            both = option("ratio", ratio), " does not support ", option("to", to)
+            raise refused(*both, ": leave one of them out")
 
 
 def _check_there(to: To, reference: pl.Expr | str, cells: pl.DataFrame) -> None:
