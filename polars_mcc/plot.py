@@ -360,5 +360,6 @@ def _forest(
     if "low" in rows.columns:
         low = style.number_axis(alt.X, "low", title)
         more = [*more, base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high"))]
-    size = {"width": _FOREST_WIDTH, "height": alt.Step(_SLICE_HEIGHT)}
-    return style.layered_chart([*more, *points], labels=names, notes=notes, **size)
+    step = alt.Step(_SLICE_HEIGHT)
+    layers = [*more, *points]
+    return style.layered_chart(layers, labels=names, notes=notes, width=_FOREST_WIDTH, height=step)

@@ -253,7 +253,8 @@ def changes(
         covariance = _covariance(log, estimated, both, metric.name)
         fewest = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
         change = difference_by_cluster(before, after, options.ci, covariance, fewest)
-    return change.beside(both, f"{metric.name}_after", f"{metric.name}_before")
+    slices = change.beside(both, f"{metric.name}_after", f"{metric.name}_before")
+    return with_adjusted(slices, options.correction)
 
 
 def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:

@@ -185,6 +185,13 @@ VERDICTS = pl.Enum(["fails", NOT_SURE, "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
 
 
+def verdict_of(is_not_judged: pl.Expr, fails: pl.Expr, is_not_sure: pl.Expr) -> pl.Expr:
+    """The verdict of a slice, by the first of these that is true."""
+    words = {"not judged": is_not_judged, "fails": fails, NOT_SURE: is_not_sure}
+    said = [pl.when(is_so).then(pl.lit(word)) for word, is_so in words.items()]
+    return pl.coalesce(*said, pl.lit("passes")).cast(VERDICTS)
+
+
 @dataclass(frozen=True)
 class Judging:
     """What a slice must fulfil. With a level `ci`, a failure must be significant."""
@@ -208,21 +215,16 @@ class Judging:
         )
         marks = [rule.mark for rule in self.rules]
         failed = [pl.when(rule.mark).then(pl.lit(rule.metric.name)) for rule in self.rules]
-        verdict = (
-            pl.when(pl.all_horizontal(pl.col(marks).is_null()))
-            .then(pl.lit("not judged"))
-            .when(pl.any_horizontal(marks))
-            .then(pl.lit("fails"))
-            .when(pl.any_horizontal(self._is_not_sure(rule) for rule in self.rules))
-            .then(pl.lit(NOT_SURE))
-            .otherwise(pl.lit("passes"))
+        is_not_sure = pl.any_horizontal(self._is_not_sure(rule) for rule in self.rules)
+        verdict = verdict_of(
+            pl.all_horizontal(pl.col(marks).is_null()), pl.any_horizontal(marks), is_not_sure
         )
         return slices.with_columns(
             pl.when(~self.is_small).then(fails_it).alias(rule.mark)
             for rule, fails_it in zip(self.rules, fails, strict=True)
         ).with_columns(
             pl.concat_str(failed, separator=", ", ignore_nulls=True).alias(FAILED),
-            verdict.cast(VERDICTS).alias(VERDICT),
+            verdict.alias(VERDICT),
         )
 
     def _is_not_sure(self, rule: Rule) -> pl.Expr:

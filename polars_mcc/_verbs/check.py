@@ -338,9 +338,8 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.roles.check_without("check", reason, "cluster", "sample_weight")
-    names = options_of_differences.names_of_periods(
-        metric, has_clusters=False, waiting=log.roles.waiting, p_values=()
-    )
+    tests = options_of_differences.DIFFERENCE
+    names = options_of_differences.names_of_periods(log, metric, tests, has_clusters=False)
     sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:
@@ -376,7 +375,8 @@ def _compared(
     level = defaults.LEVEL if ci is None else ci
     asked = IntervalOptions(level, metrics=[metric, *marks], positive=positive)
     of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
-    shown = names | {name: name for name in of_marks}
+    p_values = [] if ci is None else [least.p_value]
+    shown = names | {name: name for name in (*of_marks, *p_values)}
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - likewise
@@ -384,12 +384,9 @@ def _compared(
         from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
 
         slices = changes(sliced, apart, cells, asked)
-        if ci is None:
-            return options_of_differences.answer_of(sliced, slices, shown)
-        p = of_baseline(slices, metric, least.bound, ci)
-        slices = slices.with_columns(of_arrays(**{least.p_value: p}))
-        return options_of_differences.answer_of(
-            sliced, slices, shown | {least.p_value: least.p_value}
-        )
+        if ci is not None:
+            p = of_baseline(slices, metric, least.bound, ci)
+            slices = slices.with_columns(of_arrays(**{least.p_value: p}))
+        return options_of_differences.answer_of(sliced, slices, shown)
 
     return sliced.answer(inferred(log, sliced, cells, infer))

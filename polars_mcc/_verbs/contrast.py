@@ -167,10 +167,10 @@ def contrast(
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE
-    scores = {"own_b": "", "own_a": TO, "expected": "_expected"}
-    shown = options_of_differences.names_of(
-        chosen, ["n", f"n{TO}"], scores, effect, waiting=log.roles.waiting
-    )
+    own = chosen.name
+    scores = {"own_b": own, "own_a": f"{own}{TO}", "expected": f"{own}_expected"}
+    tests = (*effect, *options_of_differences.P_VALUES)
+    shown = options_of_differences.names_of(log, ["n", f"n{TO}"], scores, tests)
     taken = [*to_keys, *shown.values()]
     asked = IntervalOptions(ci, method, [chosen], min_n=min_n, correction=correction)
     sliced, asked = options_of_differences.cut_log(log, [*inside, *keys], asked, taken)

@@ -14,7 +14,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_at_least, check_number
 from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.gate_rules_and_verdicts import NOT_SURE, VERDICT, VERDICTS, table
+from polars_mcc._comparisons.gate_rules_and_verdicts import VERDICT, table, verdict_of
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._frame.columns import FrameT
@@ -187,19 +187,12 @@ def judged_gaps(
     level = defaults.LEVEL if ci is None else ci
     found: pl.DataFrame = gaps(log, *keys, metrics=[*widest], min_n=min_n, ci=level)
     bounds = {metric.name: float(number) for metric, number in widest.items()}
-    bound = pl.col(MAX_GAP)
-    verdict = (
-        pl.when(pl.col("diff").is_null())
-        .then(pl.lit("not judged"))
-        .when(pl.col("diff" if ci is None else "diff_low") > bound)
-        .then(pl.lit("fails"))
-        .when(pl.col("diff") > bound)
-        .then(pl.lit(NOT_SURE))
-        .otherwise(pl.lit("passes"))
-    )
+    is_wide = pl.col("diff") > pl.col(MAX_GAP)
+    fails = is_wide if ci is None else pl.col("diff_low") > pl.col(MAX_GAP)
+    verdict = verdict_of(pl.col("diff").is_null(), fails, is_wide)
     of_metric = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
     with_limits = found.lazy().collect().with_columns(of_metric.alias(MAX_GAP))
-    judged = with_limits.with_columns(verdict.cast(VERDICTS).alias(VERDICT))
+    judged = with_limits.with_columns(verdict.alias(VERDICT))
     return judged, _failure(judged, min_n, ci)
 
 
