@@ -97,10 +97,8 @@ class ExprMcc:
             >>> log.select("a", f1=f1.over("a").round(3))["f1"].to_list()
             [0.667, 0.667, 0.667, 0.0]
         """
-        _check_nulls(nulls)
+        asked = _metric_of_rows(metric, nulls)
         check_number("zero_division", zero_division)
-        asked = find_metric(metric)
-        _check_labels(asked)
         if asked.is_expression:
             raise TypeError(
                 f"metric '{asked.name}' is an expression, and its columns are not those of this "
@@ -114,23 +112,21 @@ class ExprMcc:
         return of_dtypes(inputs, Score(metric, positive, labels, nulls, zero_division))
 
 
-def _check_nulls(nulls: str) -> None:
-    """Raise a ValueError unless rows alone say what a null label means."""
+def _metric_of_rows(metric: IntoMetric, nulls: str) -> Metric:
+    """The metric, or a ValueError unless it is of labels, and rows say what a null label means."""
     if nulls == "reweight":
         raise ValueError(
             "nulls='reweight' needs the counts of slices, which an expression or a Series has not: "
             "use frame.mcc(nulls='reweight').by(...)"
         )
     check_choice("nulls", nulls, NullsOfRows)
-
-
-def _check_labels(asked: Metric) -> None:
-    """Raise a ValueError unless the metric is of labels."""
+    asked = find_metric(metric)
     if asked.is_of_scores:
         raise ValueError(
             f"metric '{asked.name}' is of scores, and an expression or a Series has labels: use "
             f"frame.mcc(score=...).by(..., metrics='{asked.name}')"
         )
+    return asked
 
 
 class SeriesMcc:
@@ -174,9 +170,7 @@ class SeriesMcc:
             >>> polars_mcc.SeriesMcc(pred).score(gold, metric="precision", positive=1)
             0.5
         """
-        _check_nulls(nulls)
-        asked = find_metric(metric)
-        _check_labels(asked)
+        asked = _metric_of_rows(metric, nulls)
         columns = {"gold": gold, "pred": self._pred}
         if weight is not None:
             columns["weight"] = weight

@@ -8,7 +8,7 @@ readers can tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, cast
 
 import polars as pl
@@ -75,19 +75,14 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     slices = result.filter(~style.is_total(result, "by()"))
     notes = map(" ".join, undefined_in_words(slices, metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
-    layers = _forest(rows, metric, sort=sort)
+    lines = []
     if total["score"].count():
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
         has_models = "model" in rows.columns
         colour = style.colours_of("model", rows) if has_models else alt.ColorValue(GREY)
-        layers = [
-            line.encode(x=alt.X("score"), color=colour, tooltip=style.tooltip(total, metric)),
-            *layers,
-        ]
-    height = alt.Step(_SLICE_HEIGHT)
-    return style.layered_chart(
-        layers, labels=rows["slice"], notes=notes, width=_FOREST_WIDTH, height=height
-    )
+        tooltip = style.tooltip(total, metric)
+        lines = [line.encode(x=alt.X("score"), color=colour, tooltip=tooltip)]
+    return _forest(rows, metric, lines, notes, sort=sort)
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -113,9 +108,7 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
     verbs = "compare(), contrast(), drift() or worst()"
     rows = style.rows_to_draw(result, verbs, "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
-    layers = [none.encode(x=alt.X("score")), *_forest(rows, "diff", sort=sort)]
-    height = alt.Step(_SLICE_HEIGHT)
-    return style.layered_chart(layers, labels=rows["slice"], width=_FOREST_WIDTH, height=height)
+    return _forest(rows, "diff", [none.encode(x=alt.X("score"))], sort=sort)
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Charts:
@@ -319,28 +312,28 @@ def confusion(result: pl.DataFrame) -> Chart:
     shade = shade.legend(values=[0, 0.5, 1]).scale(scheme="cividis", domain=[0, 1])
     layers = [base.mark_rect().encode(color=shade)]
     if has_texts:
-        contrast = _value_if("datum.share > 0.5", "black", "white")
+        # Altair would infer the channel slowly.
+        is_dark = {"test": "datum.share > 0.5", "value": "black"}
+        contrast = alt.ColorValue("white", condition=[is_dark])
         text = alt.Text("n", type="quantitative", format=number)
         layers.append(base.mark_text(fontSize=10).encode(text=text, color=contrast))
     size = alt.Step(cell)
     return style.layered_chart(layers, labels=order, width=size, height=size)
 
 
-def _value_if(condition: str, colour: str, otherwise: str) -> alt.ColorValue:
-    """A colour where a condition holds. Altair would infer the channel slowly."""
-    return alt.ColorValue(otherwise, condition=[{"test": condition, "value": colour}])
-
-
-def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
-    """The layers of a forest plot: a line per slice, with a point and an interval per model.
+def _forest(
+    rows: pl.DataFrame, metric: str, more: list[alt.Chart], notes: Iterable[str] = (), *, sort: bool
+) -> Chart:
+    """A forest plot, above `more` layers: a row per slice, with a point and an interval per model.
 
     The order of slices and models is the domain of a scale, as Vega-Lite makes code of a sort.
     """
     title = style.title_of(metric)
     order = rows.sort(pl.coalesce("score", "zero"), nulls_last=True) if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
+    axis = alt.Axis(title=None, labelLimit=style.LABEL_LIMIT, labelOverlap=False)
     encoding: dict[str, Any] = {
-        "y": _axis_of_slices(names),
+        "y": alt.Y("slice", type="nominal", axis=axis).scale(domain=names),
         "color": alt.ColorValue(COLOUR),
         "tooltip": style.tooltip(rows, metric),
     }
@@ -364,13 +357,9 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
         text = base.transform_filter("datum.is_undefined").mark_text(align="left", dx=3, color=GREY)
         mark = alt.TextValue(f"{UNSCORED} 0/0")
         points.append(text.encode(x=alt.XValue(0), text=mark, color=alt.ColorValue(GREY)))
-    if "low" not in rows.columns:
-        return points
-    low = style.number_axis(alt.X, "low", title)
-    return [base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high")), *points]
-
-
-def _axis_of_slices(names: Sequence[str]) -> alt.Y:
-    """The axis of slices, in this order."""
-    axis = alt.Axis(title=None, labelLimit=style.LABEL_LIMIT, labelOverlap=False)
-    return alt.Y("slice", type="nominal", axis=axis).scale(domain=names)
+    if "low" in rows.columns:
+        low = style.number_axis(alt.X, "low", title)
+        more = [*more, base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high"))]
+    step = alt.Step(_SLICE_HEIGHT)
+    layers = [*more, *points]
+    return style.layered_chart(layers, labels=names, notes=notes, width=_FOREST_WIDTH, height=step)

@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.allowed_values import Correction
 from polars_mcc._comparisons.change_point import RowsInTime, Steps
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._comparisons.slice_and_reference import expected_scores
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.count_rows import merged
@@ -30,12 +29,10 @@ _FIRST, _SPLIT, _LAST = "of:first", "of:split", "of:last"
 class Wanted:
     """What is looked for."""
 
-    level: float
-    correction: Correction
+    asked: IntervalOptions
     falls: bool
     rises: bool
     given_labels: bool
-    min_n: int
     max_changes: int
     block: str
     """The length of a block of periods. Scores that wander are less alike in blocks."""
@@ -45,19 +42,20 @@ class Wanted:
         """Whether a change is significant, after correction."""
         return pl.col("p_adjusted") < self.level
 
+    @property
+    def level(self) -> float:
+        """The probability of a false alarm."""
+        return 1 - self.asked.ci
+
 
 def changes(
-    log: SlicedLog,
-    counts: pl.DataFrame,
-    every: pl.DataFrame,
-    asked: IntervalOptions,
-    wanted: Wanted,
+    log: SlicedLog, counts: pl.DataFrame, every: pl.DataFrame, wanted: Wanted
 ) -> pl.DataFrame:
     """The changes of each slice. Pairs are split by the period, which is in the column `since`.
 
     `every` has the pairs of all slices, also of those without pairs to look at.
     """
-    [metric] = asked.metrics
+    [metric] = wanted.asked.metrics
     turn = -1 if metric.less_is_better else 1
     slices = _with_facts(log, counts, every)
     counts = counts.filter(pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0))
@@ -68,7 +66,7 @@ def changes(
     counts = counts.with_columns(number.alias(SINCE))
     alone = replace(log, pair_splits=())
     pairs = merged(alone, counts.lazy().drop(SINCE)).collect()
-    whole = estimate(alone, pairs, asked)
+    whole = estimate(alone, pairs, wanted.asked)
     cells = whole.cells
     rows = _rows(alone, counts, pairs[cells.row], cells.pairs.slices.astype(np.int64))
     gold, phi = cells.pairs.gold, turn * whole.measured[metric.name].phi
@@ -80,7 +78,7 @@ def changes(
         found = _with_moved_labels(found, of_plain, wanted)
     named = whole.scores.select(pl.int_range(pl.len()).alias(_SLICE), *log.slice)
     parts = found.join(named, on=_SLICE, maintain_order="left").with_row_index(_PART)
-    scored = _with_scores(log, counts, parts, asked, wanted, turn)
+    scored = _with_scores(log, counts, parts, wanted, turn)
     in_time = scored.with_columns(periods.gather(scored[_SPLIT]).alias(SINCE))
     judged = in_time.with_columns(verdict=_verdict(wanted))
     both = log.beside(slices, judged.lazy())
@@ -139,7 +137,7 @@ def _search(  # noqa: PLR0917 - all are of one question
     whole = whole.with_columns(pl.lit(end, pl.Int64).alias(name) for name, end in ends.items())
     steps = Steps.of(number, rows, gold, phi)
     dispersion = steps.dispersion(wanted.max_changes, blocks)
-    newest = with_adjusted(_largest(steps, whole, wanted, dispersion), wanted.correction)
+    newest = with_adjusted(_largest(steps, whole, wanted, dispersion), wanted.asked.correction)
     n_tests, found, open_parts = newest["p_value"].count(), [newest], newest.clear()
     for looked in range(3, 2 * wanted.max_changes + 1, 2):
         halves = _halves(newest.filter(wanted.is_sure))
@@ -179,7 +177,9 @@ def _of_parts(rows: RowsInTime, parts: pl.DataFrame) -> RowsInTime:
 def _largest(steps: Steps, parts: pl.DataFrame, wanted: Wanted, dispersion: Floats) -> pl.DataFrame:
     """The largest change of parts of slices, each from its first to its last period."""
     own = dispersion[parts[_SLICE].to_numpy()]
-    split = steps.split(wanted.min_n, wanted.level, own, falls=wanted.falls, rises=wanted.rises)
+    split = steps.split(
+        wanted.asked.min_n, wanted.level, own, falls=wanted.falls, rises=wanted.rises
+    )
     return parts.with_columns(
         pl.Series(_SPLIT, split.since, pl.Int64).replace(-1, None),
         pl.Series("is_rise", split.is_rise),
@@ -201,15 +201,11 @@ def _rows(log: SlicedLog, counts: pl.DataFrame, pairs: pl.DataFrame, slices: Int
     return RowsInTime(*(column.to_numpy() for column in arrays))
 
 
-def _with_scores(  # noqa: PLR0917 - all are of one question
-    log: SlicedLog,
-    counts: pl.DataFrame,
-    parts: pl.DataFrame,
-    asked: IntervalOptions,
-    wanted: Wanted,
-    turn: int,
+def _with_scores(
+    log: SlicedLog, counts: pl.DataFrame, parts: pl.DataFrame, wanted: Wanted, turn: int
 ) -> pl.DataFrame:
     """Add both sides of each part: rows, score, and score given the labels; and `diff`."""
+    asked = wanted.asked
     [metric] = asked.metrics
     split = parts.lazy().select(*log.slice, _PART, _FIRST, _SPLIT, _LAST)
     is_after = pl.col(SINCE) >= pl.col(_SPLIT)

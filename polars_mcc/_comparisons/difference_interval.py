@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.allowed_values import Correction
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
+from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._counts.reweighted_pairs import reweighted, with_pseudo_rows
 from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.count_arrays import Draws, floats, of_arrays
@@ -140,8 +139,6 @@ class _Both(NamedTuple):
 
     scores_a: pl.DataFrame
     scores_b: pl.DataFrame
-    a: Side
-    b: Side
     draws: Draws
     variance: Floats
     """The variance of the difference."""
@@ -149,9 +146,7 @@ class _Both(NamedTuple):
     """The part of it that rows without a label add, if labelled rows stand for others."""
 
 
-def of_models(
-    log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, correction: Correction
-) -> pl.DataFrame:
+def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """Both scores of each slice, and their difference: b minus a.
 
     Labelled rows may stand for others. Then the interval is first made as if all rows had a label.
@@ -167,23 +162,17 @@ def of_models(
         # Few labelled rows on which the models differ hide how much they vary.
         smoothed = with_pseudo_rows(own, pairs).collect()
         added = np.fmax(found.added, _both(own, smoothed, asked).added)
+    a, b = (Side.of(scores, metric.name) for scores in (both.scores_a, both.scores_b))
     effective, n_clusters = both.draws.effective, both.draws.n_clusters
     with np.errstate(all="ignore"):
-        correlation = _correlation(both.a, both.b, both.variance, effective, asked)
+        correlation = _correlation(a, b, both.variance, effective, asked)
         se = np.where(found.variance * effective > NOTHING, np.sqrt(found.variance), np.nan)
-    change = difference(
-        both.a,
-        both.b,
-        asked.ci,
-        se=se,
-        correlation=correlation,
-        df=None if n_clusters is None else n_clusters - 1,
-        added=added,
-    )
+    df = None if n_clusters is None else n_clusters - 1
+    change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df, added=added)
     scores = found.scores_b.with_columns(
         pl.Series("score_a", found.scores_a[metric.name]), pl.col(metric.name).alias("score_b")
     )
-    return with_adjusted(change.beside(scores), correction)
+    return with_adjusted(change.beside(scores), asked.correction)
 
 
 def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both:
@@ -203,7 +192,6 @@ def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both
     )
     if counts.is_empty():  # The total slice is there, also without rows.
         scores_a = scores_b = estimate(log, counts, asked).scores
-    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
     cells, phi, number = estimated.cells, estimated.measured[metric.name].phi, scores_b.height
     pair_of_row = np.full(both.height, -1)
     pair_of_row[cells.row] = cells.pair
@@ -216,7 +204,7 @@ def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both
             squares / draws.size / draws.size
             for squares in (draws.products(moved, moved), draws.added_squares(moved))
         )
-    return _Both(scores_a, scores_b, a, b, draws, variance, added)
+    return _Both(scores_a, scores_b, draws, variance, added)
 
 
 def _correlation(
@@ -265,8 +253,8 @@ def changes(
         covariance = _covariance(log, estimated, both, metric.name)
         fewest = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
         change = difference_by_cluster(before, after, options.ci, covariance, fewest)
-    scores = {"score_a": f"{metric.name}_before", "score_b": f"{metric.name}_after"}
-    return change.beside(both.with_columns(pl.col(name).alias(to) for to, name in scores.items()))
+    slices = change.beside(both, f"{metric.name}_after", f"{metric.name}_before")
+    return with_adjusted(slices, options.correction)
 
 
 def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:

@@ -1,9 +1,10 @@
 """Pairs of slices → for each metric, the gap from the lowest to the highest, and their spread.
 
-A score is a proportion v of m rows, as in `evidence`. If all slices are equal, they have the pooled
-proportion v̄ = Σ m·v / Σ m, so a slice has the variance v̄(1 - v̄)/m, also one whose few rows are all
-wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few rows of a rare label it has
-a longer tail than χ². So its p-value is of the χ² with the first three moments of X² (Imhof 1961).
+A score is a proportion v of m rows, as in `evidence_and_p_values`. If all slices are equal, they
+have the pooled proportion v̄ = Σ m·v / Σ m, so a slice has the variance v̄(1 - v̄)/m, also one whose
+few rows are all wrong or all right. Pearson's X² is Σ m (v - v̄)² / (v̄(1 - v̄)). With few rows of a
+rare label it has a longer tail than χ². So its p-value is of the χ² with the first three moments of
+X² (Imhof 1961).
 
 The interval of the gap holds for all pairs of slices at once. A pair has the interval of Zou (2007)
 with the critical value of Tukey's range of S normal numbers over √2. There the tail of the binomial
@@ -22,12 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.allowed_values import Correction
 from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import Side
-from polars_mcc._comparisons.evidence import LEVEL, Scale
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, with_adjusted
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, joined
 from polars_mcc._intervals.count_arrays import floats
@@ -57,14 +56,6 @@ class Gap(NamedTuple):
     ratio: float = math.nan
     spread: float = math.nan
     p_value: float = math.nan
-
-
-def scale_of(metric: Metric) -> Scale:
-    """The range of a metric, as `Scale` has it, but scores are not turned."""
-    scale = Scale.of(metric)
-    if scale.turn == 1 or scale.low is None or scale.high is None:
-        return replace(scale, turn=1)
-    return replace(scale, turn=1, low=-scale.high, high=-scale.low)
 
 
 def rows_by_limits(
@@ -286,18 +277,12 @@ COLUMNS = {
 
 
 def gaps(
-    log: SlicedLog,
-    whole: SlicedLog,
-    pairs: pl.DataFrame,
-    asked: IntervalOptions,
-    *,
-    min_n: int,
-    correction: Correction,
+    log: SlicedLog, whole: SlicedLog, pairs: pl.DataFrame, asked: IntervalOptions
 ) -> pl.DataFrame:
     """The gap between the slices of each slice of `whole`, for each metric.
 
-    Slices of fewer than `min_n` rows are left out; and of a metric, slices whose score has no
-    interval, or is of fewer than half as many rows.
+    Slices of too few rows are left out; and of a metric, slices whose score has no interval, or is
+    of fewer than half as many rows.
     """
     own = [key for key in log.keys if key not in whole.keys]
     if log.sets is not None:  # A set without keys of its own has one slice.
@@ -307,7 +292,7 @@ def gaps(
     rows = log.numbers.total(pl.col("n")).cast(pl.Float64)
     if not log.is_frequency:  # so many rows of equal weight would be as good
         rows = rows.pow(2) / pl.col("squares").sum()
-    large = log.per_slice(scored, rows=rows).filter(pl.col("rows") >= min_n).collect()
+    large = log.per_slice(scored, rows=rows).filter(pl.col("rows") >= asked.min_n).collect()
     kept = joined(pairs, large, log.slice, how="semi")
     estimated = estimate(log, kept, replace(asked, ci=LEVEL), within=whole.slice)
     effective = estimated.cells.pairs.effective(is_frequency=log.is_frequency)
@@ -320,12 +305,10 @@ def gaps(
     names = slices.select(slice_name(texts, log.sets))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
     answers = [
-        _of_metric(slices, names.to_series(), segments, metric, ci=asked.ci, min_n=min_n).hstack(
-            groups
-        )
+        _of_metric(slices, names.to_series(), segments, metric, asked).hstack(groups)
         for metric in asked.metrics
     ]
-    return with_adjusted(pl.concat(answers), correction).select(
+    return with_adjusted(pl.concat(answers), asked.correction).select(
         *whole.slice, *COLUMNS, "p_adjusted", *log.unscored
     )
 
@@ -335,18 +318,16 @@ def _of_metric(
     names: pl.Series,
     groups: Segments,
     metric: Metric,
-    *,
-    ci: float,
-    min_n: int,
+    asked: IntervalOptions,
 ) -> pl.DataFrame:
     """The gap of a metric in each group of slices."""
     score, low, high, _ = Side.of(slices, metric.name)
-    scale = scale_of(metric)
+    scale = Scale.of(metric, 1)
     below, above = rows_by_limits(scale, score, low, high, floats(slices[_ROWS]))
     rows = np.minimum(below, above)
     is_known = (rows > LEAST_ROWS) & ~np.isnan(low) & ~np.isnan(high)
     if scale.low is not None:  # A rate may be of few rows.
-        is_known &= np.round(2 * rows, 6) >= min_n
+        is_known &= np.round(2 * rows, 6) >= asked.min_n
     answers = []
     for start, length in zip(groups.starts, groups.lengths, strict=True):
         places = start + np.flatnonzero(is_known[start : start + length])
@@ -357,7 +338,7 @@ def _of_metric(
             ends = (places[group.score.argmin()], places[group.score.argmax()])
             for end, place in zip(ENDS, ends, strict=True):
                 answer |= {end: names[int(place)], f"{end}_value": score[place]}
-        gap = gap_of(group, scale, ci)._asdict()
+        gap = gap_of(group, scale, asked.ci)._asdict()
         answer |= {name: None if math.isnan(value) else value for name, value in gap.items()}
         answers.append(answer)
     return pl.DataFrame(answers, COLUMNS | {"n": slices.schema["n"]})

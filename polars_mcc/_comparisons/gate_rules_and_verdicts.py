@@ -185,6 +185,13 @@ VERDICTS = pl.Enum(["fails", NOT_SURE, "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
 
 
+def verdict_of(is_not_judged: pl.Expr, fails: pl.Expr, is_not_sure: pl.Expr) -> pl.Expr:
+    """The verdict of a slice, by the first of these that is true."""
+    words = {"not judged": is_not_judged, "fails": fails, NOT_SURE: is_not_sure}
+    said = [pl.when(is_so).then(pl.lit(word)) for word, is_so in words.items()]
+    return pl.coalesce(*said, pl.lit("passes")).cast(VERDICTS)
+
+
 @dataclass(frozen=True)
 class Judging:
     """What a slice must fulfil. With a level `ci`, a failure must be significant."""
@@ -208,21 +215,16 @@ class Judging:
         )
         marks = [rule.mark for rule in self.rules]
         failed = [pl.when(rule.mark).then(pl.lit(rule.metric.name)) for rule in self.rules]
-        verdict = (
-            pl.when(pl.all_horizontal(pl.col(marks).is_null()))
-            .then(pl.lit("not judged"))
-            .when(pl.any_horizontal(marks))
-            .then(pl.lit("fails"))
-            .when(pl.any_horizontal(self._is_not_sure(rule) for rule in self.rules))
-            .then(pl.lit(NOT_SURE))
-            .otherwise(pl.lit("passes"))
+        is_not_sure = pl.any_horizontal(self._is_not_sure(rule) for rule in self.rules)
+        verdict = verdict_of(
+            pl.all_horizontal(pl.col(marks).is_null()), pl.any_horizontal(marks), is_not_sure
         )
         return slices.with_columns(
             pl.when(~self.is_small).then(fails_it).alias(rule.mark)
             for rule, fails_it in zip(self.rules, fails, strict=True)
         ).with_columns(
             pl.concat_str(failed, separator=", ", ignore_nulls=True).alias(FAILED),
-            verdict.cast(VERDICTS).alias(VERDICT),
+            verdict.alias(VERDICT),
         )
 
     def _is_not_sure(self, rule: Rule) -> pl.Expr:
@@ -238,8 +240,7 @@ class Judging:
         """
         import numpy as np  # noqa: PLC0415 - only for intervals
 
-        from polars_mcc._comparisons.corrected_p_values import adjusted  # noqa: PLC0415 - likewise
-        from polars_mcc._comparisons.one_sided_p_values import of_threshold  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons import evidence_and_p_values as tests  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import floats, of_arrays  # noqa: PLC0415 - likewise
 
         p_values = []
@@ -248,12 +249,12 @@ class Judging:
                 p = floats(slices[rule.p_value])
             else:
                 asked = (rule.metric, rule.bound, rule.threshold, ci)
-                p = of_threshold(slices, *asked, is_frequency=is_frequency)
+                p = tests.of_threshold(slices, *asked, is_frequency=is_frequency)
             able = slices.select((~self.is_small & rule.can_judge).alias("able"))["able"]
             p_values.append(np.where(able.to_numpy(), p, np.nan))
         every = np.concatenate(p_values)
         if self.correction is not None:
-            every = adjusted(every, self.correction)
+            every = tests.adjusted(every, self.correction)
         names = [rule.p_value for rule in self.rules]
         columns = dict(zip(names, np.split(every, len(names)), strict=True))
         return slices.with_columns(of_arrays(**columns)).with_columns(

@@ -22,8 +22,8 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import with_labels_for
 from polars_mcc._metrics.metric_type import Metric
 
-DIFFERENCE = ("diff", "diff_low", "diff_high", "diff_se")
 P_VALUES = ("p_value", "p_adjusted")
+DIFFERENCE = ("diff", "diff_low", "diff_high", "diff_se")
 
 
 def check(ci: float, method: Method, correction: Correction) -> None:
@@ -34,31 +34,23 @@ def check(ci: float, method: Method, correction: Correction) -> None:
 
 
 def names_of(
-    metric: Metric,
-    sizes: Iterable[str],
-    scores: Mapping[str, str],
-    effect: Iterable[str] = DIFFERENCE,
-    p_values: Iterable[str] = P_VALUES,
-    *,
-    waiting: bool,
+    log: Described[Any], sizes: Sequence[str], scores: Mapping[str, str], tests: Sequence[str]
 ) -> dict[str, str]:
-    """The columns of an answer, each with its name; `scores` add text to the name of the metric.
+    """The columns of an answer, each with its name.
 
-    `waiting`: whether rows may wait for their label. A metric may have any name, so columns get
-    their names last.
+    A metric may have any name, so columns with its `scores` get their names last.
     """
-    columns = [*sizes, *scores, *effect, *p_values, *unscored_columns(waiting=waiting)]
-    return {name: metric.name + scores[name] if name in scores else name for name in columns}
+    columns = (*sizes, *scores, *tests, *unscored_columns(waiting=log.roles.waiting))
+    return {name: scores.get(name, name) for name in columns}
 
 
 def names_of_periods(
-    metric: Metric, *, has_clusters: bool, waiting: bool, p_values: Iterable[str] = P_VALUES
+    log: Described[Any], metric: Metric, tests: Sequence[str], *, has_clusters: bool
 ) -> dict[str, str]:
     """The columns of an answer about two periods, each with its name."""
-    sizes = ("n", "n_clusters") if has_clusters else ("n",)
-    of_periods = [f"{size}_{period}" for size in sizes for period in ("before", "after")]
-    scores = {"score_a": "_before", "score_b": "_after"}
-    return names_of(metric, of_periods, scores, p_values=p_values, waiting=waiting)
+    names = ("n", "n_clusters", metric.name) if has_clusters else ("n", metric.name)
+    of_periods = [f"{name}_{period}" for name in names for period in ("before", "after")]
+    return names_of(log, of_periods, {}, tests)
 
 
 def cut_log(

@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from polars_mcc._base.allowed_values import Correction
-from polars_mcc._comparisons.corrected_p_values import with_adjusted
 from polars_mcc._comparisons.difference_interval import (
     Difference,
     Side,
@@ -17,11 +15,10 @@ from polars_mcc._comparisons.difference_interval import (
     reaches,
     with_limits,
 )
-from polars_mcc._comparisons.evidence import LEVEL, Scale
-from polars_mcc._comparisons.gaps_between_slices import rows_by_limits, scale_of
-from polars_mcc._comparisons.rest_of_log import pairs_of_rest
-from polars_mcc._counts.count_rows import merged
-from polars_mcc._counts.sliced_log import SlicedLog
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, with_adjusted
+from polars_mcc._comparisons.gaps_between_slices import rows_by_limits
+from polars_mcc._counts.count_rows import count_columns, merged
+from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.count_arrays import Counted, Draws, floats, of_arrays
 from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
@@ -37,6 +34,41 @@ from polars_mcc._intervals.scores_of_arrays import (
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
 
+ROUNDING = 2.0**-40
+"""If equal sums of floats are subtracted, rounding may leave up to this share of the sum."""
+
+
+def pairs_of_rest(
+    log: SlicedLog, own: pl.DataFrame, total: pl.DataFrame, within: list[str]
+) -> pl.DataFrame:
+    """The pairs of the rest of each slice, with the keys of the slice.
+
+    `own` has the pairs of the slices. `total` has the pairs of all rows, per value of the columns
+    `within`: the rest of a slice has the same values.
+    """
+    counts = count_columns(log)
+    slices = own.lazy().select(log.slice).unique()
+    every = joined(slices, total.lazy(), within, how="inner")
+    columns = [*log.slice, "gold", "pred", *counts]
+    taken = own.lazy().with_columns(-pl.col(name) for name in counts)
+    signed = pl.concat([every.select(columns), taken.select(columns)])
+    return merged(log, _subtracted(log, signed)).collect()
+
+
+def _subtracted(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
+    """Subtract float counts, which have a minus sign; what only rounding leaves becomes 0.
+
+    Integers stay in two rows, one of them negative: all later steps add up the rows of a pair.
+    """
+    if not log.numbers.count.is_float():
+        return signed
+    n, least = pl.col("n"), pl.col("n").max() * ROUNDING
+    sums = signed.group_by(*log.slice, "gold", "pred").agg(
+        pl.col(count_columns(log)).sum(), least=least
+    )
+    return sums.with_columns(n=pl.when(n > pl.col("least")).then(n).otherwise(0.0))
+
+
 _PART = "of:part"  # no metric has this name
 _SLICE, _REST, _TOTAL = range(3)
 _ROUNDING = 1e-12  # a smaller share of a variance is 0
@@ -50,14 +82,12 @@ def contrasts(
     to: str | pl.Expr,
     *,
     ratio: bool,
-    min_n: int,
-    correction: Correction,
 ) -> pl.DataFrame:
     """Each slice b with its reference a, and their difference or ratio.
 
     Slices are compared within each slice of `whole`. `to` is "rest", "total", "expected", "best" or
     "each", or says whether a slice is the reference of the others. Neither has a p-value unless
-    both have `min_n` rows.
+    both have as many rows as is asked for.
     """
     [metric] = asked.metrics
     word = to if isinstance(to, str) else ""
@@ -111,13 +141,15 @@ def contrasts(
         of_labels = _to_expected(metric, here, given, floats(both["n"]), asked.ci).p_value
         compared = _by_labels(compared, metric, estimated.cells.pairs, totals, of_labels)
     rows = np.append(_rows(estimated, metric), math.inf)
-    is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= min_n))
-    return with_adjusted(compared.with_columns(pl.when(is_tested).then("p_value")), correction)
+    is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= asked.min_n))
+    return with_adjusted(
+        compared.with_columns(pl.when(is_tested).then("p_value")), asked.correction
+    )
 
 
 def _rows(estimated: Estimate, metric: Metric) -> Floats:
     """The rows of each slice, or twice the rows of its score if these are fewer."""
-    pairs, scorer, scale = estimated.cells.pairs, estimated.scorer, scale_of(metric)
+    pairs, scorer, scale = estimated.cells.pairs, estimated.scorer, Scale.of(metric, 1)
     rows = pairs.effective(is_frequency=scorer.is_frequency)
     if scale.low is None:
         return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -139,9 +139,12 @@ def title_of(column: str) -> str:
 def tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.Tooltip]:
     titles = {"slice": "slice", "model": "model", "at": at or "", "score": title}
     titles |= {"low": f"{title}_low", "high": f"{title}_high", "n": "n"}
-    return [
-        alt.Tooltip(name, title=title_of(titles[name])) for name in titles if name in rows.columns
-    ]
+    return titled({name: text for name, text in titles.items() if name in rows.columns})
+
+
+def titled(titles: Mapping[str, str]) -> list[alt.Tooltip]:
+    """Tooltips of columns, each with its title."""
+    return [alt.Tooltip(name, title=title_of(text)) for name, text in titles.items()]
 
 
 def number_axis(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.X` or `alt.Y`

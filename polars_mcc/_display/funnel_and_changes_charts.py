@@ -329,14 +329,14 @@ def _drawn(rows: pl.DataFrame, metric: str, time: str) -> Charts:
     scale = alt.Scale(domain=[*_SIDES], range=[*_SIDES.values()])
     colour = alt.Color("side", type="nominal", title=None, scale=scale)
     of_band = {"n": "n", "level": metric, "explained": f"{metric} explained by labels"}
-    tooltip = [alt.Tooltip("line", title="slice"), *_titled({"side": "side", **of_band})]
+    tooltip = style.titled({"line": "slice", "side": "side", **of_band})
     base = alt.Chart(data).encode(x=x)
     bands = base.transform_filter("isValid(datum.side)").encode(
         x2=to_end, color=colour, tooltip=tooltip
     )
     since = base.transform_filter("datum.side == 'after'").mark_rule(strokeWidth=1.5, color=GREY)
     of_point = {"at": time, "n": "n", "score": metric, "expected": f"{metric}_expected"}
-    points = base.transform_filter("!isValid(datum.side)").encode(tooltip=_titled(of_point))
+    points = base.transform_filter("!isValid(datum.side)").encode(tooltip=style.titled(of_point))
     dashed = points.mark_line(strokeDash=[4, 3], color=GREY)
     layers = [
         bands.mark_rect(opacity=0.3).encode(y=y["explained"], y2=alt.Y2("level")),
@@ -365,10 +365,6 @@ def _band(rows: pl.DataFrame, side: str) -> pl.DataFrame:
         end=end,
         side=pl.lit(side),
     )
-
-
-def _titled(titles: dict[str, str]) -> list[alt.Tooltip]:
-    return [alt.Tooltip(name, title=style.title_of(text)) for name, text in titles.items()]
 
 
 def _on_clock(time: pl.Expr, dtype: pl.DataType) -> pl.Expr:

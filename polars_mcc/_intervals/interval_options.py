@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import Method, check_at_least
+from polars_mcc._base.allowed_values import Correction, Method, check_at_least
 from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._counts.label_hashes import Seen
@@ -49,6 +49,10 @@ class IntervalOptions:
     is_compared: bool = False
     """Whether the scores are only compared. If the data allow any score of its range, a score that
     is compared gets null limits; a score that is shown gets the ends of its range."""
+    min_n: int = 1
+    """The least number of rows of a slice that is compared with others."""
+    correction: Correction = defaults.CORRECTION
+    """The correction of p-values for the number of tests."""
 
     @property
     def sure(self) -> list[Metric]:

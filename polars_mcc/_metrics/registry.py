@@ -291,6 +291,13 @@ def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
             )
 
 
+def check_rate(metric: Metric, where: str) -> None:
+    """Raise a ValueError if a metric counts rows, of which there are more `where`."""
+    if metric.is_count:
+        why = f"counts rows, and {where} have more: use a rate, as 'tpr'"
+        raise ValueError(f"metric '{metric.name}' {why}")
+
+
 def check_multilabel(metrics: Iterable[Metric]) -> None:
     """Raise a ValueError unless all metrics are defined for rows with several labels."""
     for metric in metrics:

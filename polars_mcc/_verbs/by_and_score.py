@@ -266,29 +266,8 @@ def by(
                 f"metric '{of_log[0]}' is infinite in some draws of a bootstrap: leave out method= "
                 "for its interval on the log scale"
             )
-        return log.in_kind(_of_bootstrap(log, keys, asked, ci, method, long=long))
-    return log.in_kind(of_metrics(log, keys, asked, ci, cast("Method", method), long=long))
-
-
-def _of_bootstrap(
-    log: Described[Any],
-    keys: Sequence[IntoKey],
-    asked: Sequence[Metric],
-    ci: float,
-    method: Bootstrap,
-    *,
-    long: bool,
-) -> pl.LazyFrame:
-    """The answer of `by` with intervals of a bootstrap."""
-    from polars_mcc._intervals import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
-
-    sides = sides_of(log, registry.role_of(asked))
-    sliced = cut(sides, keys, taken=_names_taken(asked, ci), clusters=True, long=long)
-    positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
-    _check_resampling(log, sliced)
-    options = IntervalOptions(ci, metrics=asked, positive=positive)
-    sliced = exact_scores.with_labels_for(sliced, asked)
-    return sliced.answer(bootstrap.resampled(sliced, options, method).lazy())
+        sides_of(log, registry.role_of(asked))  # An error, unless a row has one label or score.
+    return log.in_kind(of_metrics(log, keys, asked, ci, method, long=long))
 
 
 def of_metrics(
@@ -296,7 +275,7 @@ def of_metrics(
     keys: Sequence[IntoKey],
     asked: Sequence[Metric],
     ci: float | None,
-    method: Method = defaults.METHOD,
+    method: Method | Resampling[Any] = defaults.METHOD,
     *,
     added: Sequence[str] = (),
     long: bool = False,
@@ -305,7 +284,9 @@ def of_metrics(
 
     Metrics of labels and metrics of scores need a count of the log each, of the same slices.
     """
-    is_per_class = bool(log.roles.score_labels)
+    is_per_class, shown = bool(log.roles.score_labels), [metric.name for metric in asked]
+    shown = shown if ci is None else interval_options.with_limit_columns(shown)
+    taken = ["n", *shown, "n_null", *([] if ci is None else ["n_clusters"]), *added]
     kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
     # Labels are first: a model has the name of its column of labels, if it has one.
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):
@@ -328,7 +309,6 @@ def of_metrics(
             by_gold_class=any(metric.mean_over == "pairs of classes" for metric in metrics),
             both=len(roles) > 1,
         )
-        taken = [*_names_taken(asked, ci), *added]
         sliced = cut(sides, keys, taken=taken, clusters=ci is not None, long=long)
         if sliced.is_multilabel:
             registry.check_multilabel(metrics)
@@ -341,17 +321,8 @@ def of_metrics(
             more_columns = more_columns.with_columns(model)  # noqa: PLW2901
         more_columns = more_columns.drop("n", "n_clusters", *sliced.unscored, strict=False)  # noqa: PLW2901
         slices = sliced.beside(slices, more_columns)
-    shown = [metric.name for metric in asked]
-    shown = shown if ci is None else interval_options.with_limit_columns(shown)
     sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]
     return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, *sliced.unscored))
-
-
-def _names_taken(asked: Sequence[Metric], ci: float | None) -> list[str]:
-    """The names that no key may have: columns of an answer besides the keys and the model."""
-    names = [metric.name for metric in asked]
-    limits = [] if ci is None else ["n_clusters", *interval_options.limit_columns(names)]
-    return ["n", *names, "n_null", *limits]
 
 
 def _scored(
@@ -359,13 +330,19 @@ def _scored(
     sliced: SlicedLog,
     asked: Sequence[Metric],
     ci: float | None,
-    method: Method,
+    method: Method | Resampling[Any],
 ) -> pl.LazyFrame:
     """The metrics of each slice, all of labels or all of scores; with `ci`, their intervals."""
     positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
     sliced = exact_scores.with_labels_for(sliced, asked)
+    if ci is not None and isinstance(method, Bootstrap):
+        from polars_mcc._intervals.bootstrap import resampled  # noqa: PLC0415 - NumPy, for it alone
+
+        _check_resampling(log, sliced)
+        options = IntervalOptions(ci, metrics=asked, positive=positive)
+        return resampled(sliced, options, method).lazy()
     if ci is not None:
-        options = IntervalOptions(ci, method, asked, positive)
+        options = IntervalOptions(ci, cast("Method", method), asked, positive)
 
         def infer(counted: pl.DataFrame) -> pl.DataFrame:
             from polars_mcc._intervals.scores_of_arrays import estimate  # noqa: PLC0415 - NumPy, for it alone

@@ -181,10 +181,9 @@ def changes(
     level = options_of_differences.level_without(false_alarms, given, correction, every or "1d")
     ci = ci if level is None else level
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
-    if chosen.is_of_scores or chosen.is_count:
-        what = "is of scores: use one of labels, as 'mcc'"
-        why = "counts rows, and long periods have more: use a rate, as 'tpr'"
-        raise ValueError(f"metric '{chosen.name}' {why if chosen.is_count else what}")
+    registry.check_rate(chosen, "long periods")
+    if chosen.is_of_scores:
+        raise ValueError(f"metric '{chosen.name}' is of scores: use one of labels, as 'mcc'")
     columns = {"n": "n", "score": chosen.name, "expected": f"{chosen.name}_expected"}
     sides = ("before", "after")
     of_sides = {f"{name}_{side}": f"{columns[name]}_{side}" for side in sides for name in columns}
@@ -192,7 +191,9 @@ def changes(
     names = {SINCE: SINCE, **of_sides, **{name: name for name in plain}}
     period, name, uncut = _period(log, every)
     taken = [column for column in names.values() if column != name]
-    asked = IntervalOptions(ci, metrics=[chosen], is_compared=True)
+    asked = IntervalOptions(
+        ci, metrics=[chosen], is_compared=True, min_n=min_n, correction=correction
+    )
     sliced, asked = options_of_differences.cut_log(log, [*keys, period], asked, taken)
     of_slices, counted = _apart(sliced, name, uncut)
 
@@ -200,19 +201,17 @@ def changes(
         from polars_mcc._comparisons import changes_of_slices as found  # noqa: PLC0415 - NumPy, for it alone
 
         wanted = found.Wanted(
-            level=1 - ci,
-            correction=correction,
+            asked=asked,
             falls=alternative != "better",
             rises=alternative != "worse",
             given_labels=to == "expected",
-            min_n=min_n,
             max_changes=max_changes,
             block=_block_of(every or "1d"),
         )
         looked_at = cells if lookback is None else _recent(cells, lookback)
         if known is not None and known.lazy().collect_schema():  # Else it has no rows.
             looked_at = _unseen(log, of_slices, looked_at, known)
-        slices = found.changes(of_slices, looked_at, cells, asked, wanted)
+        slices = found.changes(of_slices, looked_at, cells, wanted)
         return options_of_differences.answer_of(of_slices, slices, names)
 
     check = partial(_warn_of_times, log, of_slices)

@@ -12,21 +12,8 @@ from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.allowed_values import Correction
 from polars_mcc._base.message_parts import Words, cast, column, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._comparisons import gate_rules_and_verdicts as gates
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.gate_rules_and_verdicts import (
-    ADJUSTED,
-    FAILED,
-    VERDICT,
-    Bounds,
-    Judging,
-    Rule,
-    in_sets,
-    kind_of,
-    required,
-    table,
-    with_baseline,
-    with_own,
-)
 from polars_mcc._counts.label_hashes import with_wide_labels
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SET
@@ -67,7 +54,7 @@ class CheckError(AssertionError):
         """Take the message, and the judged slices."""
         super().__init__(message)
         self.judged = judged
-        self.failures = judged.filter(pl.col(VERDICT) == "fails")
+        self.failures = judged.filter(pl.col(gates.VERDICT) == "fails")
 
     def __reduce__(self) -> tuple[type[CheckError], tuple[str, pl.DataFrame]]:
         """Keep `judged` when the error is pickled, as between processes."""
@@ -77,8 +64,8 @@ class CheckError(AssertionError):
 def check(
     log: Described[Any],
     *keys: IntoKey,
-    min: Bounds | None = None,  # noqa: A002 - as a user says it
-    max: Bounds | None = None,  # noqa: A002 - likewise
+    min: gates.Bounds | None = None,  # noqa: A002 - as a user says it
+    max: gates.Bounds | None = None,  # noqa: A002 - likewise
     metric: IntoMetric = defaults.METRIC,
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     max_gap: Widest | None = None,
@@ -193,7 +180,10 @@ def check(
     if max_gap is not None:
         widest = limits(metric, max_gap, min, max, no_worse_than)
         return _passed(*judged_gaps(log, keys, widest, min_n, ci))
-    rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
+    rules = [
+        *gates.required(metric, "min", min, labels),
+        *gates.required(metric, "max", max, labels),
+    ]
     if bool(rules) == (no_worse_than is not None):
         raise refused(
             "check needs either min or max, such as ",
@@ -210,21 +200,21 @@ def check(
     if no_worse_than is None:
         slices, sizes = _scored(log, keys, rules, ci), ["n"]
     else:
-        least = Rule(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")
+        least = gates.Rule(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")
         slices = _compared(log, keys, no_worse_than, least, ci)
         rules, sizes = [least], ["n_before", "n_after"]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
-    judging = Judging(rules, ci, correction, is_small)
+    judging = gates.Judging(rules, ci, correction, is_small)
     marked = judging.marked(slices.collect(), is_frequency=log.roles.is_frequency)
     roles = {rule.metric.role for rule in rules}
     models = ["model"] if log.roles.has_models(roles) else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = judging.unjudged(marked, models)
-    if judged.height and not unjudged and "fails" not in judged[VERDICT]:
+    if judged.height and not unjudged and "fails" not in judged[gates.VERDICT]:
         return judged
     messages = [*judging.failing(marked)]
-    if (judged[VERDICT] == "not judged").all():
+    if (judged[gates.VERDICT] == "not judged").all():
         messages.append("there is no slice to judge")
     elif unjudged:
         messages.append(f"no slice can be judged by {', '.join(unjudged)}")
@@ -234,9 +224,9 @@ def check(
         why += "".join(f"; {sentence}" for sentence in about_labels)
     if no_worse_than is None and log.roles.waiting:
         why += _waiting_in_words(judged)
-    failures = judged.filter(pl.col(VERDICT) == "fails").drop(VERDICT)
-    shown = failures if len(rules) > 1 else failures.drop(FAILED)
-    message = f"{'; '.join(messages)}{why}{table(shown)}"
+    failures = judged.filter(pl.col(gates.VERDICT) == "fails").drop(gates.VERDICT)
+    shown = failures if len(rules) > 1 else failures.drop(gates.FAILED)
+    message = f"{'; '.join(messages)}{why}{gates.table(shown)}"
     raise CheckError(message, judged)
 
 
@@ -258,7 +248,7 @@ def _waiting_in_words(judged: pl.DataFrame) -> str:
 
 
 def _scored(
-    log: Described[Any], keys: tuple[IntoKey, ...], rules: Sequence[Rule], ci: float | None
+    log: Described[Any], keys: tuple[IntoKey, ...], rules: Sequence[gates.Rule], ci: float | None
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{rule.metric.name: rule.metric for rule in rules}.values()]
@@ -266,10 +256,12 @@ def _scored(
     slices = of_metrics(log, keys, [*metrics, *marks], ci, added=_added(ci))
     slices = slices.drop(limit_columns(mark.name for mark in marks), strict=False)
     names = slices.collect_schema().names()
-    return with_own(slices, rules, names[: names.index("n")])
+    return gates.with_own(slices, rules, names[: names.index("n")])
 
 
-def _check_options(ci: float | None, correction: Correction | None, rules: Sequence[Rule]) -> None:
+def _check_options(
+    ci: float | None, correction: Correction | None, rules: Sequence[gates.Rule]
+) -> None:
     """Raise a ValueError for an unknown correction, or a level that some metric has no use for."""
     if correction is not None:
         allowed_values.check_choice("correction", correction, Correction, "None")
@@ -282,7 +274,7 @@ def _check_options(ci: float | None, correction: Correction | None, rules: Seque
 
 def _added(ci: float | None) -> list[str]:
     """The columns that the verb adds to scores or differences."""
-    return [*([] if ci is None else [ADJUSTED]), FAILED, VERDICT]
+    return [*([] if ci is None else [gates.ADJUSTED]), gates.FAILED, gates.VERDICT]
 
 
 def _marks(
@@ -327,7 +319,11 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
 
 
 def _compared(
-    log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, least: Rule, ci: float | None
+    log: Described[Any],
+    keys: tuple[IntoKey, ...],
+    baseline: object,
+    least: gates.Rule,
+    ci: float | None,
 ) -> pl.LazyFrame:
     """Compare the log with the counts of the baseline, slice by slice, like two periods.
 
@@ -342,9 +338,8 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.roles.check_without("check", reason, "cluster", "sample_weight")
-    names = options_of_differences.names_of_periods(
-        metric, has_clusters=False, waiting=log.roles.waiting, p_values=()
-    )
+    tests = options_of_differences.DIFFERENCE
+    names = options_of_differences.names_of_periods(log, metric, tests, has_clusters=False)
     sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:
@@ -355,7 +350,7 @@ def _compared(
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     for name, dtype in sliced.key_dtypes.items():
         other = before.key_dtypes[name]
-        if kind_of(dtype) != kind_of(other) and pl.Null not in (dtype, other):
+        if gates.kind_of(dtype) != gates.kind_of(other) and pl.Null not in (dtype, other):
             msg = said(
                 f"key '{name}' is {dtype} in the log but {other} in no_worse_than; ",
                 "cast one, as in ",
@@ -371,7 +366,7 @@ def _compared(
                 Words(call, f"counts {option('keys', sliced.keys).in_shell}".rstrip()),
                 ", or filter to one",
             )
-    apart, cells = with_baseline(in_sets(before, sliced, model), sliced)
+    apart, cells = gates.with_baseline(gates.in_sets(before, sliced, model), sliced)
     if metric.labels_needed == "values":
         apart = with_wide_labels(apart)
         cells = cells.with_columns(pl.col("gold", "pred").cast(apart.label_dtype))
@@ -380,20 +375,18 @@ def _compared(
     level = defaults.LEVEL if ci is None else ci
     asked = IntervalOptions(level, metrics=[metric, *marks], positive=positive)
     of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
-    shown = names | {name: name for name in of_marks}
+    p_values = [] if ci is None else [least.p_value]
+    shown = names | {name: name for name in (*of_marks, *p_values)}
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - likewise
-        from polars_mcc._comparisons.one_sided_p_values import of_baseline  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons.evidence_and_p_values import of_baseline  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
 
         slices = changes(sliced, apart, cells, asked)
-        if ci is None:
-            return options_of_differences.answer_of(sliced, slices, shown)
-        p = of_baseline(slices, metric, least.bound, ci)
-        slices = slices.with_columns(of_arrays(**{least.p_value: p}))
-        return options_of_differences.answer_of(
-            sliced, slices, shown | {least.p_value: least.p_value}
-        )
+        if ci is not None:
+            p = of_baseline(slices, metric, least.bound, ci)
+            slices = slices.with_columns(of_arrays(**{least.p_value: p}))
+        return options_of_differences.answer_of(sliced, slices, shown)
 
     return sliced.answer(inferred(log, sliced, cells, infer))

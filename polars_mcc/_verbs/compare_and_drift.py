@@ -116,11 +116,10 @@ def compare(
     """
     options_of_differences.check(ci, method, correction)
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
-    scores = {"score_a": "_a", "score_b": "_b"}
-    names = options_of_differences.names_of(
-        chosen, ["n", "n_clusters"], scores, waiting=log.roles.waiting
-    )
-    asked = IntervalOptions(ci, method, [chosen])
+    scores = {"score_a": f"{chosen.name}_a", "score_b": f"{chosen.name}_b"}
+    tests = (*options_of_differences.DIFFERENCE, *options_of_differences.P_VALUES)
+    names = options_of_differences.names_of(log, ["n", "n_clusters"], scores, tests)
+    asked = IntervalOptions(ci, method, [chosen], correction=correction)
     models = log.roles.scores if chosen.is_of_scores else log.roles.preds
     if log.roles.score_labels and chosen.is_of_scores:
         raise ValueError(
@@ -137,7 +136,7 @@ def compare(
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.difference_interval import of_models  # noqa: PLC0415 - NumPy, for it alone
 
-        slices = of_models(sliced, cells, asked, correction)
+        slices = of_models(sliced, cells, asked)
         return options_of_differences.answer_of(sliced, slices, names)
 
     answer = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics)
@@ -236,10 +235,9 @@ def drift(
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
     chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
     has_clusters = log.roles.cluster is not None
-    names = options_of_differences.names_of_periods(
-        chosen, has_clusters=has_clusters, waiting=log.roles.waiting
-    )
-    asked = IntervalOptions(ci, method, [chosen])
+    tests = (*options_of_differences.DIFFERENCE, *options_of_differences.P_VALUES)
+    names = options_of_differences.names_of_periods(log, chosen, tests, has_clusters=has_clusters)
+    asked = IntervalOptions(ci, method, [chosen], correction=correction)
     periods = {"before": before, "after": after}
     sliced, asked = options_of_differences.cut_log(
         log, keys, asked, names.values(), clusters=True, periods=periods
@@ -248,11 +246,10 @@ def drift(
     apart = of_slices.split_by("period")
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._comparisons.corrected_p_values import with_adjusted  # noqa: PLC0415 - NumPy
         from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - NumPy
 
         cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
-        slices = with_adjusted(changes(of_slices, apart, cells, asked), correction)
+        slices = changes(of_slices, apart, cells, asked)
         return options_of_differences.answer_of(of_slices, slices, names)
 
     counted = pairs(sliced)

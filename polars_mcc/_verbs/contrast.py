@@ -167,12 +167,12 @@ def contrast(
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{TO}" for name in names] if is_slice else []
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE
-    scores = {"own_b": "", "own_a": TO, "expected": "_expected"}
-    shown = options_of_differences.names_of(
-        chosen, ["n", f"n{TO}"], scores, effect, waiting=log.roles.waiting
-    )
+    own = chosen.name
+    scores = {"own_b": own, "own_a": f"{own}{TO}", "expected": f"{own}_expected"}
+    tests = (*effect, *options_of_differences.P_VALUES)
+    shown = options_of_differences.names_of(log, ["n", f"n{TO}"], scores, tests)
     taken = [*to_keys, *shown.values()]
-    asked = IntervalOptions(ci, method, [chosen])
+    asked = IntervalOptions(ci, method, [chosen], min_n=min_n, correction=correction)
     sliced, asked = options_of_differences.cut_log(log, [*inside, *keys], asked, taken)
     columns = {KEY + key: key for key in to_keys} | shown
     coarser = replace(sliced.whole, keys=tuple(of_whole))
@@ -180,12 +180,7 @@ def contrast(
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.slice_and_reference import contrasts  # noqa: PLC0415 - NumPy, for it alone
 
-        slices = contrasts(
-            *(sliced, coarser, cells, asked, reference),
-            ratio=ratio,
-            min_n=min_n,
-            correction=correction,
-        )
+        slices = contrasts(sliced, coarser, cells, asked, reference, ratio=ratio)
         return options_of_differences.answer_of(sliced, slices, columns)
 
     reference = _is_there(sliced, to) if isinstance(to, Mapping) else to
@@ -210,21 +205,15 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
         words = ", ".join(map(repr, _WORDS))
         example = Words("{'country': 'US'}", "country=US")
         raise refused(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
-    if isinstance(to, str) and to in {"expected", "total"}:
+    call = Words(f"contrast(..., to={to!r})", f"contrast --to {to}")
+    if to in ("expected", "total"):
         reason = "a slice is not reweighted as the total is, so compare it with the rest"
-        call = Words(f"contrast(..., to={to!r})", f"contrast --to {to}")
         log.roles.check_without(call, reason, "reweight")
     if to == "expected":
-        reason = "rows must be of equal weight"
-        call = Words("contrast(..., to='expected')", "contrast --to expected")
-        log.roles.check_without(call, reason, "sample_weight")
+        log.roles.check_without(call, "rows must be of equal weight", "sample_weight")
         if ratio:
-            raise refused(
-                option("ratio", ratio),
-                " does not support ",
-                option("to", to),
-                ": leave one of them out",
-            )
+            both = option("ratio", ratio), " does not support ", option("to", to)
+            raise refused(*both, ": leave one of them out")
 
 
 def _check_there(to: To, reference: pl.Expr | str, cells: pl.DataFrame) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -13,7 +14,7 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_at_least, check_number
 from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.gate_rules_and_verdicts import NOT_SURE, VERDICT, VERDICTS, table
+from polars_mcc._comparisons.gate_rules_and_verdicts import VERDICT, table, verdict_of
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._frame.columns import FrameT
@@ -24,11 +25,6 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric, IntoMetrics
 
-COLUMNS = (
-    *("metric", "n_slices", "n", "lowest", "lowest_value", "highest", "highest_value"),
-    *("diff", "diff_low", "diff_high", "ratio", "spread", *options_of_differences.P_VALUES),
-    "n_null",
-)
 MAX_GAP = "max_gap"
 Widest: TypeAlias = float | Mapping[str, float]
 """The widest gap that may be, for one metric, or by metric."""
@@ -138,25 +134,22 @@ def gaps(
     check_at_least("min_n", min_n, 1)
     asked = registry.find_metrics(metrics, log.roles.label_dtype)
     registry.check_tested(asked)
-    if counts := [metric.name for metric in asked if metric.is_count]:
-        msg = f"metric '{counts[0]}' counts rows, and large slices have more: use a rate, as 'tpr'"
-        raise ValueError(msg)
+    for one in asked:
+        registry.check_rate(one, "large slices")
     inside, _, of_whole = options_of_differences.keys_and_within(
         log, "gaps", keys, within, sets=True
     )
-    options = IntervalOptions(ci, metrics=asked, is_compared=True)
+    from polars_mcc._comparisons import gaps_between_slices  # noqa: PLC0415 - NumPy, for it alone
+
+    options = IntervalOptions(
+        ci, metrics=asked, is_compared=True, min_n=min_n, correction=correction
+    )
+    taken = [*gaps_between_slices.COLUMNS, "p_adjusted", "n_null"]
     sliced, options = options_of_differences.cut_log(
-        log, [*inside, *keys], options, COLUMNS, shown=of_whole
+        log, [*inside, *keys], options, taken, shown=of_whole
     )
     whole = replace(sliced, keys=(*of_whole,), has_total=False)
-
-    def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._comparisons import gaps_between_slices  # noqa: PLC0415 - NumPy, for it alone
-
-        return gaps_between_slices.gaps(
-            sliced, whole, cells, options, min_n=min_n, correction=correction
-        )
-
+    infer = partial(gaps_between_slices.gaps, sliced, whole, asked=options)
     answer = whole.answer(inferred(log, sliced, pairs(sliced), infer, metrics=asked))
     if sliced.sets is not None:  # A set is called after its own keys.
         own = {
@@ -194,19 +187,12 @@ def judged_gaps(
     level = defaults.LEVEL if ci is None else ci
     found: pl.DataFrame = gaps(log, *keys, metrics=[*widest], min_n=min_n, ci=level)
     bounds = {metric.name: float(number) for metric, number in widest.items()}
-    bound = pl.col(MAX_GAP)
-    verdict = (
-        pl.when(pl.col("diff").is_null())
-        .then(pl.lit("not judged"))
-        .when(pl.col("diff" if ci is None else "diff_low") > bound)
-        .then(pl.lit("fails"))
-        .when(pl.col("diff") > bound)
-        .then(pl.lit(NOT_SURE))
-        .otherwise(pl.lit("passes"))
-    )
+    is_wide = pl.col("diff") > pl.col(MAX_GAP)
+    fails = is_wide if ci is None else pl.col("diff_low") > pl.col(MAX_GAP)
+    verdict = verdict_of(pl.col("diff").is_null(), fails, is_wide)
     of_metric = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
     with_limits = found.lazy().collect().with_columns(of_metric.alias(MAX_GAP))
-    judged = with_limits.with_columns(verdict.cast(VERDICTS).alias(VERDICT))
+    judged = with_limits.with_columns(verdict.alias(VERDICT))
     return judged, _failure(judged, min_n, ci)
 
 

@@ -21,7 +21,6 @@ from polars_mcc._intervals.interval_options import check_portable
 from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
 from polars_mcc._keys.each_rollup_cube_sets_trailing import KeySets
 from polars_mcc._metrics import registry
-from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
 
 
@@ -242,7 +241,8 @@ def worst(
         raise ValueError(
             f"worst looks for slices: name the keys to slice by; the columns are {quoted(columns)}"
         )
-    chosen = _rate(metric, log.roles.label_dtype)
+    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
+    registry.check_rate(chosen, "large slices")
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         call = Words("worst(..., to='expected')", "worst --to expected")
@@ -287,14 +287,3 @@ def worst(
         return cast("FrameT", answer())
     check_portable(sliced)
     return cast("FrameT", deferred(answer, search_steps.schema_of(settings, sliced)))
-
-
-def _rate(metric: IntoMetric, labels: pl.DataType) -> Metric:
-    """The metric, which must be a rate, or an error."""
-    chosen = registry.find_tested_metric(metric, labels)
-    if chosen.is_count:
-        raise ValueError(
-            f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "
-            "pass a metric that is a rate"
-        )
-    return chosen

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.evidence import evidence_of
+from polars_mcc._comparisons.evidence_and_p_values import evidence_of
 from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, places_in

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from polars_mcc._comparisons.evidence import evidence_of
+from polars_mcc._comparisons.evidence_and_p_values import evidence_of
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.loss_regression import LossRegression

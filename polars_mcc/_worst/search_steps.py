@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.slice_names import crossed_name
-from polars_mcc._comparisons.corrected_p_values import adjusted
+from polars_mcc._comparisons.evidence_and_p_values import adjusted
 from polars_mcc._counts.sliced_log import N_WAITING, SAID, SET, SlicedLog
 from polars_mcc._intervals.count_arrays import of_arrays
 from polars_mcc._intervals.interval_methods import normal

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, Rank, Reference
-from polars_mcc._comparisons.evidence import LEVEL, Scale, collapse
-from polars_mcc._comparisons.rest_of_log import ROUNDING
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, collapse
+from polars_mcc._comparisons.slice_and_reference import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
 from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.interval_options import IntervalOptions

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom, chi2_contingency, entropy
 
-from polars_mcc._comparisons.evidence import Scale
+from polars_mcc._comparisons.evidence_and_p_values import Scale
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics import registry
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polars_mcc._comparisons.evidence import Scale
+from polars_mcc._comparisons.evidence_and_p_values import Scale
 from polars_mcc._comparisons.gaps_between_slices import (
     Compared,
     chi_squared,
     gap_of,
     lower_limit,
     range_quantile,
-    scale_of,
 )
 from polars_mcc._metrics import registry
 
@@ -102,11 +101,11 @@ def test_equal_slices_with_few_errors_have_no_gap(number):
 
 def test_a_score_where_less_is_better_is_not_turned():
     fpr, tpr, mcc = registry.find_metrics(["fpr", "tpr", "mcc"])
-    assert scale_of(fpr) == scale_of(tpr) == Scale(1, 0, 1)
+    assert Scale.of(fpr, 1) == Scale.of(tpr, 1) == Scale(1, 0, 1)
     v, m = np.array([0.1, 0.5, 0.4]), np.array([30.0, 20, 90])
-    found = gap_of(Compared(v, m, m), scale_of(fpr), 0.95)
-    other = gap_of(Compared(1 - v, m, m), scale_of(fpr), 0.95)
-    of_mcc = gap_of(Compared(2 * v - 1, m, m), scale_of(mcc), 0.95)
+    found = gap_of(Compared(v, m, m), Scale.of(fpr, 1), 0.95)
+    other = gap_of(Compared(1 - v, m, m), Scale.of(fpr, 1), 0.95)
+    of_mcc = gap_of(Compared(2 * v - 1, m, m), Scale.of(mcc, 1), 0.95)
     for gap, span in ((other, 1), (of_mcc, 2)):
         assert gap.p_value == pytest.approx(found.p_value, rel=1e-12)
         lengths = [span * x for x in (found.diff, found.diff_low, found.diff_high, found.spread)]

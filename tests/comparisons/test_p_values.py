@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from support import in_turn
 
-from polars_mcc._comparisons.corrected_p_values import adjusted
+from polars_mcc._comparisons.evidence_and_p_values import adjusted
 from polars_mcc._intervals.interval_methods import critical, normal, student
 
 

@@ -844,7 +844,7 @@ def test_what_is_not_behind_would_not_be_listed_next():
 
 def test_counts_are_no_rates():
     log = pl.DataFrame({"key": ["x"], "gold": [True], "pred": [True]})
-    with pytest.raises(ValueError, match="worst compares rates, and 'tp' is a count"):
+    with pytest.raises(ValueError, match="'tp' counts rows, and large slices have more"):
         log.mcc(positive=True).worst("key", metric="tp")
 
 
