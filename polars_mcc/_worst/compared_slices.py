@@ -15,7 +15,6 @@ from polars_mcc._comparisons.evidence_and_p_values import evidence_of
 from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.scores_of_arrays import has_classes
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, places_in
-from polars_mcc._worst.p_value_cutoff import LENIENT
 from polars_mcc._worst.row_losses import RowLosses
 from polars_mcc._worst.slice_counts import (
     Batch,
@@ -25,7 +24,7 @@ from polars_mcc._worst.slice_counts import (
     SlicesOfKeys,
     pairs_of,
 )
-from polars_mcc._worst.slice_scores import ComparedSlices, Comparisons, ModelSearch
+from polars_mcc._worst.slice_scores import LENIENT, ComparedSlices, Comparisons, ModelSearch
 
 _SLICES_PER_TEST = 100
 """If keys determine each other, slices have the same rows, and count as one test: on average, at

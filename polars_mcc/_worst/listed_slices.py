@@ -22,11 +22,10 @@ from polars_mcc._comparisons.evidence_and_p_values import evidence_of
 from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.loss_regression import LossRegression
-from polars_mcc._worst.p_value_cutoff import LENIENT, Cutoff
 from polars_mcc._worst.row_losses import evidence_of_losses
 from polars_mcc._worst.rows_of_slices import Column, LogRows, spans
 from polars_mcc._worst.slice_counts import weights_of_values
-from polars_mcc._worst.slice_scores import ComparedSlices
+from polars_mcc._worst.slice_scores import LENIENT, ComparedSlices, Cutoff
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes

@@ -19,10 +19,10 @@ from polars_mcc._worst.compared_slices import compared_slices
 from polars_mcc._worst.failures_in_words import CONFUSION
 from polars_mcc._worst.listed_scores_and_confusions import described
 from polars_mcc._worst.listed_slices import SliceList, list_slices
-from polars_mcc._worst.p_value_cutoff import Cutoff
 from polars_mcc._worst.rows_of_slices import LogRows, spans
 from polars_mcc._worst.slice_scores import (
     ComparedSlices,
+    Cutoff,
     ModelSearch,
     SearchSettings,
     as_shown,

@@ -16,6 +16,7 @@ from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, collapse
 from polars_mcc._comparisons.slice_and_reference import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
 from polars_mcc._intervals.count_arrays import Counted
+from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Scorer
@@ -23,7 +24,6 @@ from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
-from polars_mcc._worst.p_value_cutoff import Cutoff
 from polars_mcc._worst.row_losses import RowLosses
 from polars_mcc._worst.slice_counts import (
     Margins,
@@ -36,6 +36,10 @@ _NOT_A_NUMBER = -sys.float_info.max
 _SURER = math.sqrt(2)
 """How many times the evidence by row the evidence by cluster may be: influences in a cluster may
 cancel."""
+
+LENIENT = 2.0
+"""How many times too large the first p-values may be: they take the variance of the rest from the
+whole log."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,40 @@ class SearchSettings:
     verdicts: bool
     long: bool
     to: Reference
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """The largest p-value of a listed slice, for a correction, a level and a number of tests."""
+
+    correction: Correction
+    level: float
+    tests: int
+    longest: int = LONGEST_LIST
+    """The most slices of the list."""
+    surer: float = 1.0
+    """How many times evidence by cluster may be the evidence by row."""
+
+    def passes(self, evidence: float, n_listed: int) -> bool:
+        """Whether so much evidence is enough for a list with this number of slices."""
+        p = normal(np.array([max(evidence, 0.0)]))[0]
+        return bool(p <= self.largest_p(n_listed))
+
+    def allows_any(self, p: Floats) -> bool:
+        """Whether the p-values of all slices allow a list. Holm's procedure does not step up."""
+        if self.correction in {"bh", "by"}:
+            return bool((np.sort(p) <= self.largest_p(np.arange(1, len(p) + 1))).any())
+        return bool((p <= self.largest_p(1)).any())
+
+    def largest_p(self, n_listed: int | Ints) -> float | Floats:
+        """The largest p-value of a list with this number of slices."""
+        tests = max(self.tests, 1)
+        if self.correction == "bonferroni":
+            return self.level / tests
+        if self.correction == "holm":
+            return self.level / np.maximum(tests - n_listed + 1, 1)
+        harmonic = (1 / np.arange(1, tests + 1)).sum() if self.correction == "by" else 1.0
+        return self.level * n_listed / (tests * harmonic)
 
 
 class Limits(NamedTuple):

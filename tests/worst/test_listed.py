@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control
 
-from polars_mcc._worst.p_value_cutoff import Cutoff
+from polars_mcc._worst.slice_scores import Cutoff
 
 
 @pytest.mark.parametrize("method", ["bh", "by"])
