@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from polars_mcc._comparisons.evidence_and_p_values import evidence_of
-from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.loss_regression import LossRegression
 from polars_mcc._worst.row_losses import evidence_of_losses
 from polars_mcc._worst.rows_of_slices import Column, LogRows, spans
 from polars_mcc._worst.slice_counts import weights_of_values
-from polars_mcc._worst.slice_scores import LENIENT, ComparedSlices, Cutoff
+from polars_mcc._worst.slice_scores import LENIENT, ComparedSlices, Cutoff, p_of
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet_files import Codes
@@ -89,9 +88,9 @@ class _Steps:
 
     def can_begin(self) -> bool:
         """Whether the own p-values of all slices allow a list: then the first step is taken."""
-        most, known = np.array(normal(self.near.most)), np.ones(len(self.near.most))
+        known, most = np.ones(len(self.near.most)), np.array([*map(p_of, self.near.most)])
         for at in range(len(most)):
-            known[at] = most[at] = normal(np.array([self.near.own(at)]))[0]
+            known[at] = most[at] = p_of(self.near.own(at))
             is_sure, may_be = self.cutoff.allows_any(known), self.cutoff.allows_any(most)
             if is_sure or not may_be:
                 return is_sure

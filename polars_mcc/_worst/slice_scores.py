@@ -16,7 +16,6 @@ from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, collapse
 from polars_mcc._comparisons.slice_and_reference import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
 from polars_mcc._intervals.count_arrays import Counted
-from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Scorer
@@ -75,8 +74,7 @@ class Cutoff:
 
     def passes(self, evidence: float, n_listed: int) -> bool:
         """Whether so much evidence is enough for a list with this number of slices."""
-        p = normal(np.array([max(evidence, 0.0)]))[0]
-        return bool(p <= self.largest_p(n_listed))
+        return bool(p_of(evidence) <= self.largest_p(n_listed))
 
     def allows_any(self, p: Floats) -> bool:
         """Whether the p-values of all slices allow a list. Holm's procedure does not step up."""
@@ -93,6 +91,11 @@ class Cutoff:
             return self.level / np.maximum(tests - n_listed + 1, 1)
         harmonic = (1 / np.arange(1, tests + 1)).sum() if self.correction == "by" else 1.0
         return self.level * n_listed / (tests * harmonic)
+
+
+def p_of(evidence: float) -> float:
+    """The two-sided p-value of so many standard errors; 1 if a slice is not behind."""
+    return math.erfc(max(evidence, 0.0) / math.sqrt(2))
 
 
 class Limits(NamedTuple):
