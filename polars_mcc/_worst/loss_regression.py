@@ -111,7 +111,7 @@ class LossRegression:
     def weights(self, rows: Ints, inside: Floats) -> Floats:
         """The weight of some rows, and of those in each column. `inside` is by pattern."""
         found = dict(zip(self.slices, inside[0] @ self.is_in, strict=True))
-        weight = self.log.weight(rows)
+        weight = self.log.weight(rows) if self.cut_keys else None
         for key in self.cut_keys:
             of_bins = np.bincount(self.log.codes(key)[rows], weight)
             found |= {(key, code): of for code, of in enumerate(of_bins)}
