@@ -30,8 +30,8 @@ import polars as pl
 from polars_mcc._comparisons.evidence import Scale, rows_with_limit
 from polars_mcc._intervals.count_arrays import floats
 from polars_mcc._intervals.interval_methods import critical, normal, student
+from polars_mcc._metrics.exact_scores import most_rows
 from polars_mcc._metrics.metric_type import Metric
-from polars_mcc._metrics.slice_facts import most_rows
 from polars_mcc._metrics.slice_sums import Floats, Ints
 
 Bound = Literal["min", "max"]
