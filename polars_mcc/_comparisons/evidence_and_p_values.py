@@ -42,8 +42,8 @@ from polars_mcc._intervals.interval_methods import (
     normal_quantile,
     student,
 )
+from polars_mcc._metrics.exact_scores import most_rows
 from polars_mcc._metrics.metric_type import Metric
-from polars_mcc._metrics.slice_facts import most_rows
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, places_in
 
 LEVEL = 0.95

@@ -18,9 +18,9 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import as_compared, common_dtype, is_text
 from polars_mcc._intervals.interval_options import PERIODS, ranges_of
 from polars_mcc._metrics import registry
+from polars_mcc._metrics.exact_scores import FACT, defined
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
-from polars_mcc._metrics.slice_facts import FACT, defined
 
 Bounds: TypeAlias = float | Mapping[str, float] | pl.DataFrame
 """A threshold for one metric, thresholds by metric, or a DataFrame with one per slice."""

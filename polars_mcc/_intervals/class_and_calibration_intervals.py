@@ -16,7 +16,7 @@ from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._intervals import smoothed_tables
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws, of_arrays
-from polars_mcc._intervals.influence_of_rows import Influence, columns_of_classes, tables_that_tell
+from polars_mcc._intervals.influence_of_rows import Influence, columns_of_classes
 from polars_mcc._intervals.interval_methods import Sampling, interval
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.never_predicted_classes import Between, of_each_class
@@ -77,7 +77,10 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         if arrays.per_label is not None:
             of_tables = (
                 _Gaps.of(
-                    rows, arrays.per_label, *table, is_by_pred=place == smoothed_tables.BY_PRED
+                    rows,
+                    arrays.per_label,
+                    *table,
+                    is_by_pred=place == smoothed_tables.BY_PRED,
                 )
                 for place, table in enumerate(tables)
             )
@@ -99,8 +102,9 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
             if gaps is not None:
                 phi_phi += (gold**2 * gaps.missed + (gold + both) ** 2 * gaps.hit) / s
             given = given_of(name) if name in RATES else None
-            smoothed, phi_phi = tables_that_tell(phi_phi, given, has_gaps, is_pooled=False)
-            facts = Influence.of(score.value, CLASS_RANGES[name], phi_phi, smoothed)
+            facts = Influence.of(
+                score.value, CLASS_RANGES[name], phi_phi, given=given, has_gaps=has_gaps
+            )
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
             else:
@@ -122,7 +126,7 @@ class _Gaps(NamedTuple):
 
     Of the rows with the prediction j, those with the gold label k have another influence φ on the
     score of the class k than all others. Their share is q_kj. So the variance of φ is
-    q_kj (1 - q_kj) times the square of this difference (see `reweighting`).
+    q_kj (1 - q_kj) times the square of this difference (see `count_arrays`).
     """
 
     hit: Floats

@@ -3,6 +3,16 @@
 A slice is a number: the place of its row in the frame of scores. A label is a code: its place among
 all labels, sorted. A class is a label that occurs in a slice: a place in `Classes`. Rows are sorted
 by slice and label, so sums of floats are equal in each run.
+
+Rows without a label add to the variance of a score. Of N rows of a slice, N_j have the prediction
+j, and n_j of these a label. With w_j = N_j / N, and with m_j and s_j² the mean and the variance of
+the influence φ over the labelled rows with the prediction j, the variance of two phases is
+
+    Σ_j w_j m_j² / N + Σ_j w_j² s_j² / n_j
+        = Σ_j w_j (m_j² + s_j²) / N + Σ_j w_j (f_j - 1) s_j² / N,    f_j = N_j / n_j.
+
+The first sum of the second line is the variance if all rows had a label. A labelled row counts as
+f_j rows: its weight is f_j, and its squared weight f_j².
 """
 
 from __future__ import annotations
@@ -17,7 +27,6 @@ import polars as pl
 
 from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import STRATUM, SlicedLog, joined
-from polars_mcc._intervals.reweighting import added_products, rows_per_label
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, places_in
 
 
@@ -26,7 +35,7 @@ class Counted(NamedTuple):
 
     `gold` and `pred` are the codes of labels, or the places of classes: then -1 is a class that the
     slice does not have. `squares` are the sums of squared sample weights, or of the squared numbers
-    of rows that labelled rows stand for (see `reweighting`); without both, n.
+    of rows that labelled rows stand for; without both, n.
     """
 
     number: int
@@ -211,7 +220,7 @@ class Classes:
         tn = np.ldexp(neither.astype(np.float64), unit[ids // k])
         rows = Segments.of(ids // k, pairs.number)
         n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
-        per_label = rows_per_label(n, squares, pred, rows) if is_reweighted else None
+        per_label = _rows_per_label(n, squares, pred, rows) if is_reweighted else None
         counts = t, p, c, fn, fp, tn, is_positive[ids % k], per_label
         placed = Counted(pairs.number, pairs.slices, gold, pred, n, squares)
         return cls(labels, rows, ids % k, *counts), placed
@@ -340,7 +349,7 @@ class Draws:
         """What rows without a label add to the sum of products of a with itself: (slices,)."""
         if self.strata is None:
             return np.zeros(self.number)
-        added = added_products(self.n, self.squares, self.strata, a, a)
+        added = _added_products(self.n, self.squares, self.strata, a, a)
         sums, gaps = (added_up(x, self.slices, self.number) for x in (added, self.squares - self.n))
         return np.where(gaps > 0, sums, 0.0)
 
@@ -352,7 +361,7 @@ class Draws:
         rows stand for others, it is the variance of two phases. The sum is NaN if it is infinite.
         """
         if self.strata is not None:
-            added = added_products(self.n, self.squares, self.strata, a, b)
+            added = _added_products(self.n, self.squares, self.strata, a, b)
             slices, addends = self.slices, self.n * a * b + added
         elif self.starts is None:
             slices, addends = self.slices, self.squares * a * b
@@ -364,6 +373,27 @@ class Draws:
             addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
         sums = added_up(addends, slices, self.number)
         return np.where(np.isfinite(sums), sums, np.nan)
+
+
+def _added_products(n: Floats, squares: Floats, strata: Ints, a: Floats, b: Floats) -> Floats:
+    """What rows without a label add to n·a·b, for the sum of products over rows: (cells,).
+
+    Cells of one stratum have the same predictions, and squares = f·n.
+    """
+    number = int(strata.max(initial=-1)) + 1
+    size = added_up(n, strata, number)
+    apart_a, apart_b = (x - (added_up(n * x, strata, number) / size)[strata] for x in (a, b))
+    return (squares - n) * apart_a * apart_b
+
+
+def _rows_per_label(n: Floats, squares: Floats, pred: Ints, rows: Segments) -> Floats:
+    """How many rows a labelled row with a prediction counts as: f_j, (classes,).
+
+    A class without predictions counts as all rows of the slice do. `pred` has the class of pairs.
+    """
+    of_class = [added_up(x, pred, rows.size) for x in (squares, n)]
+    squares, n = (np.where(of_class[1] > 0, x, rows.spread(rows.sum(x))) for x in of_class)
+    return squares / n
 
 
 def equal_rows(n: Floats | Ints, squares: Floats | Ints) -> Floats:

@@ -22,22 +22,30 @@ import polars as pl
 
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted
-from polars_mcc._intervals.reweighting import Moments
 from polars_mcc._intervals.smoothed_tables import (
     BY_GOLD,
     BY_PRED,
     OBSERVED,
     POOLED,
     ClassTable,
+    Expected,
     observed_table,
+    pooled_pairs,
     pseudo_rows,
+    smoothed_pairs,
 )
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
 from polars_mcc._metrics.mcc_and_one_vs_rest import TwoByTwo
-from polars_mcc._metrics.metric_type import Metric, OverClasses, Terms
-from polars_mcc._metrics.slice_sums import Flags, Floats, Segments, added_up
+from polars_mcc._metrics.metric_type import Metric, OverClasses, OverPairs, Terms
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
 
 _NONE = np.zeros(0)
+_TOLD_BY = {
+    "gold": [BY_GOLD, POOLED],
+    "pred": [BY_PRED],
+    None: [BY_GOLD, BY_PRED, POOLED],
+}
+"""The smoothed tables that tell how a score varies, by the side that it is given."""
 _AT_ONCE = 2**15  # classes
 
 
@@ -65,20 +73,58 @@ class Influence(NamedTuple):
         value: Floats,
         ends: Iterable[Floats | float],
         phi_phi: Floats,
-        smoothed: Sequence[int],
         phi: Floats = _NONE,
         *,
+        given: str | None = None,
         is_mean: bool = False,
+        has_gaps: Flags | None = None,
     ) -> Influence:
-        """Put together what the tables of a metric tell: the arrays are (tables, slices)."""
+        """Put together what the tables of a score tell: the arrays are (tables, slices).
+
+        A rate of a class needs the side that it is `given` alone, and a mean of numbers the table
+        by gold label. How well rows without a label are known depends on the labelled rows with
+        their prediction. So the table by prediction tells too, for slices that have gaps.
+        """
         value = np.broadcast_to(value, phi_phi.shape)
         least, largest = (np.broadcast_to(end, value.shape[-1:]) for end in ends)
-        rows = [effective_rows(value[at], least, largest, phi_phi[at]) for at in smoothed]
+        told = [BY_GOLD] if is_mean else _TOLD_BY[given]
+        told = [table for table in told if table < len(phi_phi)] or [OBSERVED]
+        if has_gaps is not None and BY_PRED not in told and len(phi_phi) > BY_PRED:
+            phi_phi[BY_PRED] = np.where(has_gaps, phi_phi[BY_PRED], math.nan)
+            told = [*told, BY_PRED]
+        rows = [effective_rows(value[at], least, largest, phi_phi[at]) for at in told]
         if is_mean:  # All rows alike tell as much as rows at the ends of the range, at least.
             rows = [np.where(np.isnan(of_table), 1.0, of_table) for of_table in rows]
-        max_variance = np.fmax.reduce(phi_phi[smoothed])
+        max_variance = np.fmax.reduce(phi_phi[told])
         observed = value[OBSERVED], least, largest, phi_phi[OBSERVED]
         return cls(*observed, np.fmin.reduce(rows), max_variance, phi)
+
+
+class Moments(NamedTuple):
+    """The rows with each prediction: their weight, and the sums of φ and φ², (classes,)."""
+
+    n: Floats
+    total: Floats
+    squares: Floats
+
+    @classmethod
+    def of(
+        cls, n: Floats, phi: Floats, pred: Ints, number: int, more: Moments | None = None
+    ) -> Moments:
+        """Add up pairs, and `more` rows. Slices do not have the class -1."""
+        known = pred >= 0
+        n, phi, pred = n[known], phi[known], pred[known]
+        moments = cls(*(added_up(x, pred, number) for x in (n, n * phi, n * phi**2)))
+        return moments if more is None else moments.with_rows(more)
+
+    def with_rows(self, other: Moments) -> Moments:
+        """With other rows besides."""
+        return Moments(*map(np.add, self, other))
+
+    def added_squares(self, per_label: Floats) -> Floats:
+        """N_j (f_j - 1) s_j²: (classes,)."""
+        variance = self.squares / self.n - (self.total / self.n) ** 2
+        return np.where(self.n > 0, self.n * (per_label - 1) * np.clip(variance, 0, None), 0.0)
 
 
 def influences_on_classes(
@@ -94,11 +140,21 @@ def influences_on_classes(
     return together(_of_some(*part, metrics, zero_division) for part in portions(classes, tables))
 
 
-def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
-    """A metric of classes in floats: (slices,). NaN without rows; 0/0 is `zero_division`."""
+def values_of(
+    classes: Classes, metric: Metric, zero_division: float | None, pairs: Counted | None = None
+) -> Floats:
+    """A metric in floats: (slices,). NaN without rows; 0/0 is `zero_division`.
+
+    A metric of pairs needs the `pairs` of the classes.
+    """
     values: list[Floats] = [np.zeros(0)]
-    for part, _ in portions(classes, []):
-        _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
+    observed = observed_table(classes)
+    for part, tables in portions(classes, [] if pairs is None else [(observed, pairs)]):
+        terms: Terms
+        if pairs is None:
+            _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
+        else:
+            _, terms = columns_of_pairs(coded(part, tables[0][1]), classes.every)
         value = differentiated(metric, terms, zero_division).of_slices().value[..., :]
         value = np.broadcast_to(value, (1, len(part.rows.starts)))[0]
         values.append(np.where(part.s > 0, value, math.nan))
@@ -170,41 +226,16 @@ def _of_some(
                 moments = Moments.of(n, of_pairs, pred, rows.size, more)
                 squares += rows.sum(moments.added_squares(classes.per_label))
             phi_phi.append(squares / classes.s)
-        smoothed, squared = [OBSERVED], np.stack(phi_phi)
-        if len(tables) > 1:
-            given = "gold" if metric.is_mean else metric.given
-            is_pooled = len(tables) > POOLED and not metric.is_mean
-            smoothed, squared = tables_that_tell(
-                squared, given, classes.has_gaps, is_pooled=is_pooled
-            )
-        ends, value = ends_of(metric, terms), score.of_slices().value
         influences[metric.name] = Influence.of(
-            value, ends, squared, smoothed, phi, is_mean=metric.is_mean
+            score.of_slices().value,
+            ends_of(metric, terms),
+            np.stack(phi_phi),
+            phi,
+            given=metric.given,
+            is_mean=metric.is_mean,
+            has_gaps=classes.has_gaps,
         )
     return influences
-
-
-def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
-    """The tables that give m. A rate of a class needs the side that it is given alone."""
-    if given == "pred":
-        return [BY_PRED]
-    own = [BY_GOLD] if given == "gold" else [BY_GOLD, BY_PRED]
-    return [*own, POOLED] if is_pooled else own
-
-
-def tables_that_tell(
-    phi_phi: Floats, given: str | None, has_gaps: Flags | None, *, is_pooled: bool
-) -> tuple[list[int], Floats]:
-    """The tables that give m, and the mean of φ² at all tables: (tables, slices).
-
-    How well rows without a label are known depends on the labelled rows with their prediction. So
-    the table by prediction tells too. Where all rows have a label, it is NaN, and tells nothing.
-    """
-    smoothed = smoothed_tables(given, is_pooled=is_pooled)
-    if BY_PRED not in smoothed and has_gaps is not None:
-        phi_phi[BY_PRED] = np.where(has_gaps, phi_phi[BY_PRED], math.nan)
-        smoothed = [*smoothed, BY_PRED]
-    return smoothed, phi_phi
 
 
 def columns_of_classes(
@@ -268,6 +299,86 @@ def together(parts: Iterable[dict[str, Influence]]) -> dict[str, Influence]:
         name: Influence(*map(np.concatenate, zip(*(part[name] for part in every), strict=True)))
         for name in every[0]
     }
+
+
+def influences_on_pairs(
+    classes: Classes,
+    pairs: Counted,
+    metrics: Sequence[Metric],
+    expected: Expected | None = None,
+    *,
+    is_smoothed: bool = True,
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of pairs, at the observed table and at smoothed ones.
+
+    A metric of pairs needs the labels of a pair, so it has no formula over classes. A mean of
+    numbers of rows, such as a cost, is smoothed by gold label alone. `expected`: slices are
+    compared, and these are their pairs at the rates of all. There is no smoothed table if rows have
+    no label.
+    """
+    is_smoothed &= classes.per_label is None
+    are_means = all(metric.is_mean for metric in metrics)
+    sides = ("gold",) if are_means else ("gold", "pred")
+    pooled = None
+    if is_smoothed and expected is not None and not are_means:
+        pooled = pooled_pairs(classes, expected)
+    found, first = [], 0
+    for part, [(_, own)] in portions(classes, [(observed_table(classes), pairs)]):
+        tables = [coded(part, own)]
+        if is_smoothed:
+            tables += [smoothed_pairs(part, own, side) for side in sides]
+        if pooled is not None:
+            tables.append(pooled.of_slices(first, own.number))
+        found.append(_of_some_pairs(part, own.pred, tables, metrics))
+        first += own.number
+    return together(found)
+
+
+def _of_some_pairs(
+    classes: Classes, pred: Ints, tables: Sequence[Counted], metrics: Sequence[Metric]
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of the pairs of some slices.
+
+    The pairs of all tables have codes of labels; `pred` has the predicted class of observed pairs.
+    """
+    of_tables = [columns_of_pairs(table, classes.every) for table in tables]
+    influences = {}
+    for metric in metrics:
+        values, phi_phi, phis = [], [], []
+        for table, (col, terms) in zip(tables, of_tables, strict=True):
+            score = differentiated(metric, terms)
+            rows, s = col.rows, col.rows.sum(table.n)
+            [gradient] = score.gradient(col("n"))
+            gradient = gradient * rows.spread(s)
+            phi = gradient - rows.spread(rows.sum(table.n / rows.spread(s) * gradient))
+            squares = rows.sum(table.n * phi**2)
+            if classes.per_label is not None:
+                moments = Moments.of(table.n, phi, pred, classes.rows.size)
+                squares += classes.rows.sum(moments.added_squares(classes.per_label))
+            values.append(np.broadcast_to(score.of_slices().value, s.shape))
+            phi_phi.append(squares / s)
+            phis.append(phi)
+        ends = ends_of(metric, of_tables[OBSERVED][1])
+        influences[metric.name] = Influence.of(
+            np.stack(values), ends, np.stack(phi_phi), phis[OBSERVED], is_mean=metric.is_mean
+        )
+    return influences
+
+
+def coded(classes: Classes, pairs: Counted) -> Counted:
+    """Pairs of classes as pairs of codes of labels."""
+    return pairs._replace(gold=classes.codes[pairs.gold], pred=classes.codes[pairs.pred])
+
+
+def columns_of_pairs(pairs: Counted, labels: pl.Series) -> tuple[ArrayColumns, OverPairs]:
+    """The columns of pairs, and the terms over them."""
+    sides = {"gold": labels.gather(pairs.gold), "pred": labels.gather(pairs.pred)}
+    arrays: dict[str, Column | Floats] = {}
+    col = ArrayColumns(pairs.rows, arrays, pl.DataFrame(sides))
+    n = Column(col, pairs.n, is_variable=True)
+    s = Column(col, pairs.rows.sum(pairs.n), is_total=True)
+    arrays |= {"n": n, "share": n / s}
+    return col, OverPairs(col)
 
 
 def influences_on_scores(

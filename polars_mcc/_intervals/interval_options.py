@@ -16,7 +16,7 @@ from polars_mcc._counts.label_hashes import Seen
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._counts.warnings_on_labels_and_keys import warner
 from polars_mcc._frame.log_options import Described
-from polars_mcc._metrics.mcc_variants import MCC
+from polars_mcc._metrics.mcc_accuracy_kappa_association import MCC
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import named_labels
 

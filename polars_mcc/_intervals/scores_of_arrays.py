@@ -17,7 +17,7 @@ import polars as pl
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import EPSILON, SlicedLog
-from polars_mcc._intervals import influence_of_rows, influence_on_pairs
+from polars_mcc._intervals import influence_of_rows
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells, Draws, floats
 from polars_mcc._intervals.influence_of_rows import Influence
@@ -28,8 +28,7 @@ from polars_mcc._intervals.interval_options import (
     with_limit_columns,
 )
 from polars_mcc._intervals.never_predicted_classes import between
-from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
-from polars_mcc._intervals.smoothed_tables import tables_of
+from polars_mcc._intervals.smoothed_tables import Pools, expected_pairs, tables_of
 from polars_mcc._metrics.exact_scores import measure_pairs
 from polars_mcc._metrics.metric_type import Metric, Needed
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
@@ -129,11 +128,8 @@ class Scorer:
             if metric.is_of_scores:
                 return INFLUENCES[metric.influence or metric.name](self._levels_of(pairs)[0]).value
             classes, placed = Classes.of(pairs, self.labels, self.is_positive)
-            if metric.pairs:
-                return influence_on_pairs.values_of_pairs(
-                    classes, placed, self.labels, metric, zero_division
-                )
-            return influence_of_rows.values_of(classes, metric, zero_division)
+            own = placed if metric.pairs else None
+            return influence_of_rows.values_of(classes, metric, zero_division, own)
 
     def influences(
         self, pairs: Counted, pools: Pools | None = None, *, is_smoothed: bool = True
@@ -161,8 +157,8 @@ class Scorer:
                 classes, tables, metrics, self.zero_division
             )
         if metrics := [metric for metric in self.metrics if metric.pairs]:
-            of_metrics |= influence_on_pairs.influences_on_pairs(
-                placed, self.labels, metrics, classes, expected, is_smoothed=is_smoothed
+            of_metrics |= influence_of_rows.influences_on_pairs(
+                classes, placed, metrics, expected, is_smoothed=is_smoothed
             )
         return Influences(of_metrics, placed, classes, is_known)
 

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from polars_mcc._metrics.f_beta_and_cost import cost, f_beta
+from polars_mcc._metrics.averages_and_f_beta import f_beta
+from polars_mcc._metrics.cost_and_weighted_kappa import cost, kappa
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.roc_auc_top_k_brier_log_loss_ece import ece, top_k
-from polars_mcc._metrics.weighted_kappa import kappa
 
 _NAMES: Mapping[str, str] = {
     "'accuracy'": "acc overall_accuracy overall_acc accuracy_score",

@@ -13,10 +13,13 @@ from polars_mcc._base.allowed_values import Role
 from polars_mcc._base.message_parts import Words, option, quoted, refused, said
 from polars_mcc._counts.label_hashes import SEEN
 from polars_mcc._frame.missing_and_likely_columns import did_you_mean, nearest
-from polars_mcc._metrics.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
-from polars_mcc._metrics.averages_over_classes_and_rows import AVERAGES_OVER_CLASSES, SETS_OF_LABELS
+from polars_mcc._metrics.averages_and_f_beta import AVERAGES_OVER_CLASSES, SETS_OF_LABELS
+from polars_mcc._metrics.mcc_accuracy_kappa_association import (
+    ACCURACY_KAPPA_ASSOCIATION,
+    MCC,
+    MCC_VARIANTS,
+)
 from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_DTYPES, CLASS_RANGES, Col
-from polars_mcc._metrics.mcc_variants import MCC, MCC_VARIANTS
 from polars_mcc._metrics.metric_type import PAIR_DTYPES, Metric, Range
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
 from polars_mcc._metrics.roc_auc_top_k_brier_log_loss_ece import BRIER_LOG_LOSS_ECE, ROC_AUC_TOP_K

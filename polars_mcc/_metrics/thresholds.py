@@ -19,11 +19,10 @@ from polars_mcc._base.cuts_of_numbers import Number
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import PRED, SlicedLog
-from polars_mcc._metrics.exact_scores import measure
+from polars_mcc._metrics.exact_scores import defined, measure
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.positive_class_rates import POSITIVE_CLASS_RATES
 from polars_mcc._metrics.score_levels_and_bins import BOTH, by_score, in_units, merged
-from polars_mcc._metrics.slice_facts import defined
 
 _COUNTS = [metric for metric in POSITIVE_CLASS_RATES if metric.is_count]
 COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn

@@ -31,9 +31,9 @@ from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, inferred, limit_columns
 from polars_mcc._keys.any_key import IntoKey, check_plain
 from polars_mcc._metrics import registry
+from polars_mcc._metrics.exact_scores import FACT, defined, fact, most_rows
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
-from polars_mcc._metrics.slice_facts import FACT, defined, fact, most_rows
 from polars_mcc._verbs.by_and_score import of_metrics
 from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
 

@@ -21,7 +21,7 @@ from polars_mcc._counts.exact_sums import numbers
 from polars_mcc._intervals.count_arrays import Counted, floats, of_arrays
 from polars_mcc._intervals.interval_methods import normal_critical
 from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._intervals.pooled_slices import Pools
+from polars_mcc._intervals.smoothed_tables import Pools
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.slice_sums import Floats, Ints
 from polars_mcc._worst.failures_in_words import CONFUSION, collapse_in_words, confusion_in_words

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from polars_mcc._intervals.count_arrays import Counted, Draws
-from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import has_classes
+from polars_mcc._intervals.smoothed_tables import Pools
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up
 from polars_mcc._worst.column_codes import places_in_order, portions, totals
 from polars_mcc._worst.slice_scores import ComparedSlices, ModelSearch

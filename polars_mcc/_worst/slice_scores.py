@@ -17,8 +17,8 @@ from polars_mcc._comparisons.slice_and_reference import ROUNDING
 from polars_mcc._counts.label_hashes import wide_of
 from polars_mcc._intervals.count_arrays import Counted
 from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Scorer
+from polars_mcc._intervals.smoothed_tables import Pools
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog

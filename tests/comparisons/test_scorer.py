@@ -10,8 +10,8 @@ from support import in_turn
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._intervals.interval_options import IntervalOptions
-from polars_mcc._intervals.pooled_slices import Pools
 from polars_mcc._intervals.scores_of_arrays import Scorer, estimate
+from polars_mcc._intervals.smoothed_tables import Pools
 from polars_mcc._metrics import registry
 from polars_mcc._worst.column_codes import coded_log
 from polars_mcc._worst.slice_counts import SliceCounter, pairs_of

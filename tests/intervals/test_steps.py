@@ -17,10 +17,16 @@ from support import in_turn
 import polars_mcc
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.sides_and_slices import cut, sides_of
-from polars_mcc._intervals import influence_of_rows, influence_on_pairs, smoothed_tables
+from polars_mcc._intervals import influence_of_rows, smoothed_tables
 from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells
-from polars_mcc._intervals.pooled_slices import Pools, expected_pairs
-from polars_mcc._intervals.smoothed_tables import BY_GOLD, BY_PRED, OBSERVED, POOLED
+from polars_mcc._intervals.smoothed_tables import (
+    BY_GOLD,
+    BY_PRED,
+    OBSERVED,
+    POOLED,
+    Pools,
+    expected_pairs,
+)
 from polars_mcc._metrics.registry import find_metrics
 from polars_mcc._metrics.slice_sums import Segments
 
@@ -109,7 +115,9 @@ def counts_of(matrix: np.ndarray, occurs: np.ndarray) -> np.ndarray:
 
 
 def check_table(
-    found: smoothed_tables.ClassTable, matrices: list[np.ndarray], dense: list[np.ndarray]
+    found: smoothed_tables.ClassTable,
+    matrices: list[np.ndarray],
+    dense: list[np.ndarray],
 ):
     """A table has the counts of dense matrices, slice after slice."""
     occur = [(one.sum(axis=0) + one.sum(axis=1)) > 0 for one in matrices]
@@ -433,8 +441,8 @@ ENTROPY = replace(
 
 
 def test_an_influence_on_a_score_of_pairs_is_that_of_one_row_more():
-    _, pairs = arrays_of(WITH_SCORES)
-    [found] = influence_on_pairs.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
+    classes, pairs = arrays_of(WITH_SCORES)
+    [found] = influence_of_rows.influences_on_pairs(classes, pairs, [ENTROPY]).values()
     for at, matrix in enumerate(WITH_SCORES):
         share = matrix[matrix > 0] / matrix.sum()
         entropy = -(share @ np.log(share))
@@ -462,7 +470,7 @@ def test_each_step_of_few_rows_gives_arrays_of_the_right_shape(matrices):
     ).items():
         assert found.phi.shape == cells, name
         assert {one.shape for one in found[:-1]} == {(number,)}, name
-    [found] = influence_on_pairs.influences_on_pairs(pairs, NAMES, [ENTROPY]).values()
+    [found] = influence_of_rows.influences_on_pairs(classes, pairs, [ENTROPY]).values()
     assert found.phi.shape == cells
 
 

@@ -1,13 +1,16 @@
-"""Averages over classes, of precision, recall, Jaccard, …; and over rows with lists of labels."""
+"""F_β; averages over classes, of precision, recall, …; and over rows with lists of labels."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from polars_mcc._base.allowed_values import check_choice, check_number
 from polars_mcc._metrics import metric_type
-from polars_mcc._metrics.mcc_and_one_vs_rest import ERRORS
+from polars_mcc._metrics.mcc_and_one_vs_rest import ERRORS, Col
 from polars_mcc._metrics.metric_type import Metric, Needed, Range, Sum, Terms, Value
 
 ACCURACY = "with one label a row, the accuracy"
@@ -218,3 +221,81 @@ SETS_OF_LABELS = [
     )
     for name, value, formula, source, undefined, peers in _LISTED
 ]
+
+
+Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
+"""Of the positive class; or a mean over classes, alike or by gold rows; or of the sums of all."""
+
+_MOST_BETA = 1e100
+
+
+def f_beta(beta: float, average: Average = "positive") -> Metric:
+    """F_β: the harmonic mean of precision and recall, in which recall weighs β² times as much.
+
+    Args:
+        beta: β, above 0. 2 is for misses that matter more, 0.5 for false alarms that do.
+        average: "positive": of the positive class. "macro": the mean over the classes that occur.
+            "weighted": the mean, weighted by gold rows. "micro": of the sums over classes; with one
+            label a row, the accuracy.
+
+    Returns:
+        A metric with the name "f2", or "f2_macro", that all verbs take as `metric` or in `metrics`.
+        Text is taken too: "f_beta(2)", "f_beta(0.5, macro)".
+
+    Raises:
+        ValueError: β is not above 0; `average` has an unknown value.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": list("aaab"), "pred": list("aabb")}).mcc(positive="b")
+        >>> log.score(metrics=["f1", "f_beta(2)", polars_mcc.metric.f_beta(0.5)]).row(0)[1:4]
+        (0.6666666666666666, 0.8333333333333334, 0.5555555555555556)
+
+    References:
+        C. J. van Rijsbergen, Information Retrieval (1979), chapter 7.
+    """
+    check_number("beta", beta)
+    if not 0 < beta < _MOST_BETA:
+        raise ValueError(
+            f"beta must be above 0 and below {_MOST_BETA:g}, got {beta}; 0 would be ppv, "
+            "1 is f1, 2 weighs recall more, 0.5 precision"
+        )
+    check_choice("average", average, Average)
+    squared = float(beta) ** 2
+
+    def of(hits: Any, gold: Any, pred: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        return (1 + squared) * hits, squared * gold + pred
+
+    def of_class(col: Col) -> pl.Expr:
+        hits, whole = of(col("hits"), col("support"), col("predicted"))
+        share: pl.Expr = hits / whole
+        return share
+
+    def of_table(terms: Terms) -> pl.Expr:
+        table = terms.positive if average == "positive" else terms.total
+        return terms.ratio(*of(table.tp, table.gold, table.pred))
+
+    is_mean = average in {"macro", "weighted"}
+    formula = f"{1 + squared:g}c / ({squared:g}t + p)"
+    metric = Metric(
+        f"f{beta:g}_{average}",
+        metric_type.mean if is_mean else of_table,
+        f"the mean of {formula}" if is_mean else formula,
+        metric_type.RIJSBERGEN,
+        metric_type.RATIO,
+        classes_needed="all gold" if average == "macro" else "any",
+        multilabel=True,
+        is_of_rows=average == "micro",
+    )
+    if is_mean:
+        weight = "support" if average == "weighted" else None
+        return replace(metric, classes=metric_type.sums_of_mean(of_class, weight))
+    if average == "micro":
+        return metric
+    return replace(
+        metric.alias(f"f{beta:g}"),
+        undefined="tp + fp + fn = 0",
+        is_of_positive=True,
+        has_gold=metric_type.has_rows("f1"),
+    )
