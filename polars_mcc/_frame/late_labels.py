@@ -33,7 +33,7 @@ from polars_mcc._frame.labels import (
     of_two_labels,
 )
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
-from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
+from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened, schema_of
 
 _ID, _TIME, _FIRST, _LAST, _LABEL = (
     f"polars_mcc:{name}" for name in ("id:", "time", "first", "last", "label")
@@ -134,7 +134,7 @@ class _Found(NamedTuple):
     @classmethod
     def of(cls, source: Any, outcomes: Any, given: GivenRoles) -> _Found:  # noqa: ANN401 - as above
         """Find the columns, or raise an error."""
-        schema, of_labels = _schema_of(source), _schema_of(outcomes)
+        schema, of_labels = schema_of(source), schema_of(outcomes)
         assert given.on is not None  # noqa: S101 - checked by the caller
         try:
             ids, named = (several_columns(each, given.on, "on") for each in (schema, of_labels))
@@ -180,12 +180,6 @@ def _rows_of(frame: object) -> Any:  # noqa: ANN401 - as above
     if isinstance(source, Frame) or (rows := source.rows_in_memory()) is None:
         return source
     return rows
-
-
-def _schema_of(source: Any) -> pl.Schema:  # noqa: ANN401 - as above
-    """The columns of a frame of Polars, or of another engine."""
-    schema: pl.Schema = source.collect_schema() if isinstance(source, Frame) else source.schema
-    return schema
 
 
 def _dtype_of_id(

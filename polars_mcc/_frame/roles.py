@@ -185,7 +185,7 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     check_number("zero_division", given.zero_division)
     _check_together(given)
     source = opened(frame)
-    schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
+    schema = schema_of(source)
     # A selector selects columns of the user.
     schema = pl.Schema((name, schema[name]) for name in schema if name != LABELLED_AT)
     score, by_label = given.score, None
@@ -236,6 +236,11 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     if roles.nulls == "reweight":
         _check_reweighting(roles)
     return roles
+
+
+def schema_of(source: Frame | Engine) -> pl.Schema:
+    """The columns of a frame of Polars, or of another engine."""
+    return source.collect_schema() if isinstance(source, Frame) else source.schema
 
 
 def _check_together(given: GivenRoles) -> None:
