@@ -121,7 +121,7 @@ def count(
     """
     pairs = [{"n": np.zeros([0] * len([*keys, *sides]), np.int64)} for keys, sides in jobs]
     classes = [dict.fromkeys(_SIDES, np.zeros([0] * (len(keys) + 1), np.int64)) for keys, _ in jobs]
-    rows_of_files, n_cells, n_rows = [0] * len(scan.paths), 0, 0
+    rows_of_files, n_cells, n_rows = [0] * len(scan.files.paths), 0, 0
     lock = threading.Lock()
 
     def count_group(row_group: RowGroup) -> RowGroup:

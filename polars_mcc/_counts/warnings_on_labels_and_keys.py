@@ -172,10 +172,7 @@ def missing_unevenly(
         yield from labelled_unevenly(labelled, log, sides.as_pred)
 
 
-Warner: TypeAlias = Callable[[Callable[[], Seen]], None]
-
-
-def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:
+def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Callable[[], Seen]], None]:
     """A function that warns about the labels of a lazy log, for when its answer is collected.
 
     It takes a function that gives the labels that were counted. It does nothing for another log,

@@ -328,11 +328,8 @@ def as_length(name: str, age: str | timedelta) -> str | timedelta:
     """A length of time, or a ValueError."""
     is_length = isinstance(age, str) and _LENGTH.fullmatch(age)
     if is_length or (isinstance(age, timedelta) and age >= timedelta(0)):
-        try:
+        with suppress(pl.exceptions.PolarsError):
             pl.select(earlier(pl.lit(datetime(2000, 1, 1)), age))  # noqa: DTZ001 - any time
-        except pl.exceptions.PolarsError:
-            pass
-        else:
             return age
     raise ValueError(f"{name} must be a length of time, as '30d', '12h' or '3mo', got {age!r}")
 
