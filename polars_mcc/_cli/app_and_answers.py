@@ -24,12 +24,7 @@ from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import outputs
 from polars_mcc._cli.shared_options import OutputOptions
 from polars_mcc._counts.label_hashes import Seen, seen
-from polars_mcc._counts.warnings_on_labels_and_keys import (
-    LogLabels,
-    key_is_gold,
-    labels_of,
-    remarks,
-)
+from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.formats import SEPARATORS
@@ -125,7 +120,7 @@ def _call(
             warnings.simplefilter("ignore", PredictionLogWarning)
             return verb(log.log.with_frame(rows), *log.keys, **options)
     except NoPositiveError as error:
-        labels = labels_of(LogLabels.of(log.log.with_frame(rows)))
+        labels = LogLabels.of(log.log.with_frame(rows)).in_words
         if not labels:
             raise
         msg = said(of_error(error), f". This log has the labels {labels}")
