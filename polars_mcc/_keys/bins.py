@@ -20,13 +20,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import Key, Made, word
 
 UNITS = ("1h", "1d", "1w", "1mo", "1q", "1y")
-FORMATS: Mapping[str, str] = {
-    "1h": "%Y-%m-%d %H:00",
-    "1d": "%Y-%m-%d",
-    "1w": "%Y-%m-%d",
-    "1mo": "%Y-%m",
-    "1y": "%Y",
-}
+FORMATS = {"1h": "%Y-%m-%d %H:00", "1d": "%Y-%m-%d", "1w": "%Y-%m-%d", "1mo": "%Y-%m", "1y": "%Y"}
 """How the start of a unit of the calendar is written. A week begins on Monday."""
 
 FEW = 3

@@ -170,13 +170,13 @@ class KeySets(any_key.Key):
 
     def settled(self, log: Described[Any], *, unread: bool) -> KeySets:
         """The same sets, with settled columns."""
-        columns = [
-            tuple(any_key.settled(log, key, unread=unread))
-            if isinstance(key, tuple)
-            else any_key.settled(log, [key], unread=unread)[0]
-            for key in self.columns
-        ]
-        return replace(self, columns=tuple(columns))
+
+        def known(key: Any) -> Any:  # noqa: ANN401 - a key, or a set of keys
+            if isinstance(key, tuple):
+                return tuple(map(known, key))
+            return any_key.settled(log, [key], unread=unread)[0]
+
+        return replace(self, columns=known(self.columns))
 
 
 @any_key.word("trailing(day, '7d', every='1d')", of_one=True)
