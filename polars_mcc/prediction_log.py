@@ -17,11 +17,7 @@ from polars_mcc._base.message_parts import Words, as_code, refused
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.label_hashes import Seen, seen
-from polars_mcc._counts.warnings_on_labels_and_keys import (
-    LogLabels,
-    key_is_gold,
-    remarks,
-)
+from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
 from polars_mcc._frame.columns import Frame, FrameT
 from polars_mcc._frame.log_options import Described

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Self
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _FLAGS = {"keys": "--by", "metrics": "--metric"}
 """Parameters whose option has a name of its own."""

@@ -20,15 +20,9 @@ Batches: TypeAlias = Callable[
 
 _VERSION = 16  # of the interface to optimised plans
 _SCANS = re.compile(r"^\s*(\w+ SCAN .*)$", re.MULTILINE)
-_PLAIN_OPTIONS: Mapping[str, object] = {
-    "row_index": None,
-    "n_rows": None,
-    "deletion_files": None,
-    "column_mapping": None,
-    "default_values": None,
-    "table_statistics": None,
-    "missing_columns_policy": "raise",
-}
+_NOT_PLAIN = {"row_index", "n_rows", "deletion_files", "column_mapping"}
+_NOT_PLAIN |= {"default_values", "table_statistics"}
+"""Options that a scan of plain files does not have."""
 
 
 def deferred(
@@ -146,7 +140,8 @@ def _of_scan(scan: Any, columns: Mapping[str, str]) -> ParquetScan | None:  # no
         kind == "parquet"
         and json.loads(options)["schema"] is None
         and scan.predicate is None
-        and all(getattr(scan.file_options, name) == value for name, value in _PLAIN_OPTIONS.items())
+        and all(getattr(scan.file_options, name) is None for name in _NOT_PLAIN)
+        and scan.file_options.missing_columns_policy == "raise"
         and scan.paths
         and not any("://" in path for path in scan.paths)
     )

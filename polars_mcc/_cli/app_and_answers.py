@@ -23,8 +23,8 @@ from polars_mcc._base.visible_text import say, visible_lines
 from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import outputs
 from polars_mcc._cli.shared_options import OutputOptions
-from polars_mcc._counts import warnings_on_labels_and_keys as on_labels
 from polars_mcc._counts.label_hashes import Seen, seen
+from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.find_files import TOLD_BY_FIRST_ROWS
@@ -120,7 +120,7 @@ def _call(
             warnings.simplefilter("ignore", PredictionLogWarning)
             return verb(log.log.with_frame(rows), *log.keys, **options)
     except NoPositiveError as error:
-        labels = on_labels.labels_of(on_labels.LogLabels.of(log.log.with_frame(rows)))
+        labels = LogLabels.of(log.log.with_frame(rows)).in_words
         if not labels:
             raise
         msg = said(of_error(error), f". This log has the labels {labels}")
@@ -161,14 +161,14 @@ def say_warnings(
     say_spellings(log)
     for sentence in log.about_ids():
         say(sentence)
-    sides = on_labels.LogLabels.of(log.log)
+    sides = LogLabels.of(log.log)
     if is_check:
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
-        sentences = chain(on_labels.remarks(sides, labels, is_sound=True), by_day)
+        sentences = chain(remarks(sides, labels, is_sound=True), by_day)
     else:
-        about_keys = on_labels.key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
+        about_keys = key_is_gold(log.log, log.keys) if needs_two_classes(options) else ()
         needs_two = needs_two_classes(options, or_positive=True)
-        sentences = chain(about_keys, on_labels.remarks(sides, labels, of_two_classes=needs_two))
+        sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
     for sentence in sentences:
         say(in_shell(sentence))
 

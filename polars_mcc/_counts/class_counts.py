@@ -125,26 +125,16 @@ def classes_of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def beside_class(
-    log: SlicedLog, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
-) -> pl.LazyFrame:
-    """Join columns of a class to each pair, by its gold label or its predicted label (`side`)."""
-    of_class = classes.select(*log.slice, *columns, pl.col("label").alias(side))
-    return pairs.join(of_class, on=[*log.slice, side], how="left", nulls_equal=True)
-
-
 def with_margins(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
     """Add to each pair its `units`, and how often each of its two labels is gold and predicted.
 
     `gold_t` and `gold_p` belong to the gold label, `pred_t` and `pred_p` to the predicted label.
     """
-
-    def margins(side: str) -> list[pl.Expr]:
-        return [pl.col("gold_n").alias(f"{side}_t"), pl.col("pred_n").alias(f"{side}_p")]
-
-    of_gold = beside_class(log, pairs, "gold", classes, *margins("gold"), "unit")
-    units = log.numbers.in_units(pl.col("n"), pl.col("unit"))
-    return beside_class(log, of_gold, "pred", classes, *margins("pred")).with_columns(units=units)
+    for side, shared in (("gold", ["unit"]), ("pred", [])):
+        margins = {side: "label", f"{side}_t": "gold_n", f"{side}_p": "pred_n"}
+        of_class = classes.select(*log.slice, *shared, **margins)
+        pairs = pairs.join(of_class, on=[*log.slice, side], how="left", nulls_equal=True)
+    return pairs.with_columns(units=log.numbers.in_units(pl.col("n"), pl.col("unit")))
 
 
 def is_scored(log: SlicedLog) -> pl.Expr:

@@ -12,7 +12,6 @@ import operator
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 
 import polars as pl
 
@@ -80,7 +79,7 @@ class Numbers:
 
     def total(self, weight: pl.Expr) -> pl.Expr:
         """Sum wide weights."""
-        return reduce(operator.add, self.parts(weight))
+        return weight.sum()
 
     def as_count(self, total: pl.Expr, *failures: Failure) -> pl.Expr:
         """Cast a total to the dtype of counts, or raise an error if it is too large."""
@@ -90,10 +89,6 @@ class Numbers:
         """Cast a weight to the wide dtype."""
         # The sum of larger weights could wrap around. A single one is too large anyway.
         return weight.cast(pl.Int128).clip(upper_bound=_LARGEST_COUNT + 1)
-
-    def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
-        """Sum wide weights, as parts whose sum is the total."""
-        return (weight.sum(),)
 
     def failures(self, total: pl.Expr) -> list[Failure]:
         """The condition that a total is too large, with its message."""
@@ -141,7 +136,7 @@ class FloatNumbers(Numbers):
     def widen(self, weight: pl.Expr) -> pl.Expr:
         return weight.cast(pl.Float64)
 
-    def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
+    def total(self, weight: pl.Expr) -> pl.Expr:
         """Sum weights as a float, and the rounding error of that float.
 
         Both are practically exact for weights between 10^-6 and 10^12. For other weights, the
@@ -152,7 +147,7 @@ class FloatNumbers(Numbers):
         multiples = grid.cast(pl.Int128, strict=False).sum()
         high = multiples.cast(pl.Float64)
         left_out = (multiples - high.cast(pl.Int128)).cast(pl.Float64)
-        return high * self._GRID, left_out * self._GRID + rest.sum()
+        return high * self._GRID + (left_out * self._GRID + rest.sum())
 
     def failures(self, total: pl.Expr) -> list[Failure]:
         message = ("the weights add up to ", total, "; make them smaller")

@@ -155,10 +155,8 @@ class Seen:
             self.labelled = labelled_rows(pairs)
         for name in {"gold", "pred", "baseline", "label"}.intersection(counts.columns):
             labels = counts[name]
-            self.take(
-                labels.explode() if isinstance(labels.dtype, pl.List) else labels,
-                are_hashes=log.with_text is not None,
-            )
+            labels = labels.explode() if isinstance(labels.dtype, pl.List) else labels
+            self.take(labels, are_hashes=log.with_text is not None)
         return counts
 
     def take(self, labels: pl.Series, *, are_hashes: bool = False) -> Seen:

@@ -31,12 +31,11 @@ def pairs(log: SlicedLog) -> pl.LazyFrame:
     """Count the rows of each slice and (gold, pred), in one scan: see `count_pairs`."""
     if log.windows is not None:
         return label_hashes.watched(log, count_pairs_of_windows(log, log.windows))
-    counts = by_codes(
-        log,
-        count_pairs_of_sets(log),
-        lambda scan: pairs_and_classes(log, scan, classes_suffice=False)[0],
-    )
-    return label_hashes.watched(log, counts)
+
+    def of_codes(scan: Scan) -> pl.DataFrame:
+        return pairs_and_classes(log, scan, classes_suffice=False)[0]
+
+    return label_hashes.watched(log, by_codes(log, count_pairs_of_sets(log), of_codes))
 
 
 def joint(log: SlicedLog) -> pl.LazyFrame:
@@ -157,17 +156,15 @@ def _counted(
     series = {name: values[name].series(dtype) for name, dtype in dtypes.items()}
     if are_hashed:
         series |= dict.fromkeys(sides, label_hashes.hashed(series["gold"]))
+
+    def decoded(frame: pl.DataFrame) -> pl.DataFrame:
+        coded = [name for name in frame.columns if name in series]
+        return frame.with_columns(series[name].gather(frame[name]).alias(name) for name in coded)
+
     for (keys, _), frames in zip(jobs, counts, strict=True):
-        decoded = tuple(
-            frame.with_columns(
-                series[name].gather(frame[name]).alias(name)
-                for name in frame.columns
-                if name in series
-            )
-            for frame in frames
-        )
-        _check(decoded, of_files.select("n", *(key for key in keys if key in of_files)))
-        yield decoded
+        of_job = tuple(map(decoded, frames))
+        _check(of_job, of_files.select("n", *(key for key in keys if key in of_files)))
+        yield of_job
 
 
 def n_rows_of(log: SlicedLog) -> int:
@@ -180,13 +177,12 @@ def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:
     folders = [name for name in of_files.columns if name != "n"]
     n = pl.sum_horizontal(pl.col("^(n|gold_n|null_n)$"))
     parts = [frame.select(*folders, n=n) for frame in counts]
+    by, total = [*folders, pl.lit(0).alias("every")], pl.col("n").sum()
     counted, of_footers = (
-        frame.group_by(folders).agg(pl.col("n").sum()).filter(pl.col("n") > 0).sort(folders)
-        if folders
-        else frame.sum()
+        frame.group_by(by).agg(total).filter(pl.col("n") > 0).sort(pl.all())
         for frame in (pl.concat(parts), of_files)
     )
-    need(counted.equals(of_footers.select(counted.columns)))
+    need(counted.equals(of_footers))
 
 
 _BEGINS, _ORIGIN, _ENDS, _PLACE = "begins:", "origin:", "ends:", "place:"

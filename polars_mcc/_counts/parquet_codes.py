@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -22,8 +22,6 @@ from polars_mcc._counts.parquet_files import Codes, ColumnChunk, RowGroup, Scan,
 from polars_mcc._frame.labels import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
     Table: TypeAlias = npt.NDArray[np.int64]
@@ -121,9 +119,9 @@ def count(
         classes_suffice: Whether pairs of very many labels need not be counted.
         nulls_are_labels: Whether null is a label like any other.
     """
-    pairs = [{"n": _zeros(len(keys) + len(sides))} for keys, sides in jobs]
-    classes = [{name: _zeros(len(keys) + 1) for name in _SIDES} for keys, _ in jobs]
-    rows_of_files, n_cells, n_rows = [0] * len(scan.paths), 0, 0
+    pairs = [{"n": np.zeros([0] * len([*keys, *sides]), np.int64)} for keys, sides in jobs]
+    classes = [dict.fromkeys(_SIDES, np.zeros([0] * (len(keys) + 1), np.int64)) for keys, _ in jobs]
+    rows_of_files, n_cells, n_rows = [0] * len(scan.files.paths), 0, 0
     lock = threading.Lock()
 
     def count_group(row_group: RowGroup) -> RowGroup:
@@ -183,11 +181,6 @@ def _by_class(codes: Sequence[Codes], shape: Sequence[int], none: int) -> dict[s
         rows = {"gold_n": of_gold[is_scored], "pred_n": of_pred[is_scored]}
         rows |= {"hit_n": of_gold[is_hit & is_scored], "null_n": of_gold[~is_scored]}
     return {name: _table(code, shape) for name, code in rows.items()}
-
-
-def _zeros(axes: int) -> Table:
-    """A table without cells."""
-    return np.zeros([0] * axes, np.int64)
 
 
 def _table(code: Codes, shape: Sequence[int]) -> Table:

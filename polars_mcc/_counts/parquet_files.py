@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.unstable_polars import parquet_scan
+from polars_mcc._base.unstable_polars import ParquetScan, parquet_scan
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.labels import is_text
 
@@ -70,29 +70,24 @@ class ColumnChunk(NamedTuple):
 class Scan:
     """Columns of local Parquet files, as a plan reads them."""
 
-    paths: Sequence[str]
-    columns: Mapping[str, str]
-    """The column of the files for each column of the plan."""
+    files: ParquetScan
     dtypes: pl.Schema
     """The dtypes of the columns of the plan."""
-    given: pl.DataFrame
-    """A row per file: the values of its folders, such as `day=2026-01-31`, and its path."""
-    may_differ: bool
-    """Whether files may have columns that others do not have."""
     advance: Callable[[int], None] = lambda _: None
     """Called with the number of rows that were counted."""
 
     @cached_property
     def in_files(self) -> dict[str, pl.DataType]:
         """The columns that are read from the files, with their dtypes in Polars."""
-        columns = {self.columns[name]: dtype for name, dtype in self.dtypes.items()}
-        return {name: dtype for name, dtype in columns.items() if name not in self.given.columns}
+        columns = {self.files.columns[name]: dtype for name, dtype in self.dtypes.items()}
+        return {name: dtype for name, dtype in columns.items() if name not in self.files.folders}
 
     @cached_property
     def folders(self) -> pl.DataFrame:
         """A row per file: the columns of the plan that come from folders or paths."""
-        columns = [(name, column) for name, column in self.columns.items() if column in self.given]
-        return self.given.select(pl.col(column).alias(name) for name, column in columns)
+        columns, given = self.files.columns, self.files.folders
+        named = [pl.col(column).alias(name) for name, column in columns.items() if column in given]
+        return given.select(named)
 
     def row_groups(self) -> Iterator[RowGroup]:
         """The row groups of all files, not yet read."""
@@ -101,14 +96,14 @@ class Scan:
         texts = [name for name, dtype in self.in_files.items() if is_text(dtype)]
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
         first: Mapping[str, pa.Field] | None = None
-        for place, path in enumerate(self.paths):
+        for place, path in enumerate(self.files.paths):
             with _read(path), pq.ParquetFile(path, **options) as file:
                 schema, footer = file.schema_arrow, file.metadata
             self._check(schema)
             # As the file was written: `read_dictionary` makes all text alike.
             fields = {field.name: field for field in footer.schema.to_arrow_schema()}
             first = first or fields
-            names = self.in_files if self.may_differ else {**first, **fields}
+            names = self.in_files if self.files.may_differ else {**first, **fields}
             need(all(_is_alike(first.get(name), fields.get(name)) for name in names))
             groups = footer.num_row_groups
             need(groups <= 1 or footer.num_rows >= _ROWS * groups)
@@ -176,10 +171,10 @@ class RowGroup(NamedTuple):
         import numpy as np  # noqa: PLC0415 - only if files are read
 
         scan = self.scan
-        with _read(scan.paths[self.place]), self.opened() as file:
+        with _read(scan.files.paths[self.place]), self.opened() as file:
             table = file.read_row_group(self.group, columns=[*scan.in_files], use_threads=False)
             in_file = {column: _decoded(table.column(column)) for column in scan.in_files}
-        columns = {name: in_file[own] for name, own in scan.columns.items() if own in in_file}
+        columns = {name: in_file[own] for name, own in scan.files.columns.items() if own in in_file}
         for folder in scan.folders.slice(self.place, 1):
             as_text = is_text(folder.dtype)
             value = folder.cast(pl.String) if as_text else folder.to_physical().cast(pl.Int128)
@@ -246,7 +241,7 @@ def scan_of(log: SlicedLog, names: Sequence[str]) -> Scan | None:
     )
     if not have_codes or size < max(_WORTH, _WORTH_ONE * len(plan.paths)):
         return None
-    return Scan(plan.paths, plan.columns, dtypes, plan.folders, plan.may_differ)
+    return Scan(plan, dtypes)
 
 
 def need(holds: object) -> None:

@@ -14,7 +14,7 @@ from polars_mcc._base.errors_on_collect import Failure, unless
 from polars_mcc._base.message_parts import Words, option, refused, renamed, said
 from polars_mcc._counts import sliced_log
 from polars_mcc._counts.exact_sums import numbers
-from polars_mcc._counts.sliced_log import CLASS, EPSILON, GOLD_CLASS, PRED, OfRow, SlicedLog
+from polars_mcc._counts.sliced_log import CLASS, EPSILON, GOLD_CLASS, KEY, PRED, OfRow, SlicedLog
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, as_expr, check_score, one_column
 from polars_mcc._frame.labels import as_compared, common_dtype
 from polars_mcc._frame.log_options import Described
@@ -250,33 +250,29 @@ def _of_classes(sides: Sides, frame: pl.LazyFrame, models: NamedColumns) -> pl.L
     roles, of_row = sides.roles, sides.of_row
     names, gold = [PRED + name for name in models.names], pl.col("gold")
     scores = [pl.col(name).cast(pl.Float64) for name in names]
-    are_gold = [gold == pl.lit(label, roles.label_dtype) for label in roles.score_labels]
+    labels = zip(names, roles.score_labels, strict=True)
+    are_gold = {name: gold == pl.lit(label, roles.label_dtype) for name, label in labels}
     end = (
         f" has no score: the scores are of {', '.join(map(repr, roles.score_labels))}; add its "
         "score, or filter the rows with this label"
     )
     message = ("gold label ", gold, end)
-    known = unless(gold, Failure(~pl.any_horizontal(are_gold), message))
+    known = unless(gold, Failure(~pl.any_horizontal(are_gold.values()), message))
     is_whole = pl.all_horizontal(pl.col("gold", *names).is_not_null())
     scores = [pl.when(is_whole).then(score) for score in scores]
     frame = frame.with_columns(*scores, gold=known)
     if of_row is not None:
-        is_positive, score = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
+        is_positive, score = of_row([(is_gold, pl.col(name)) for name, is_gold in are_gold.items()])
         left = [name for name in names if name != SCORE]
         return frame.with_columns(score.alias(SCORE), gold=is_positive).drop(left)
     if sides.by_gold_class:
-        of_gold = [
-            pl.when(is_gold).then(pl.lit(name))
-            for is_gold, name in zip(are_gold, names, strict=True)
-        ]
+        of_gold = [pl.when(is_gold).then(pl.lit(name)) for name, is_gold in are_gold.items()]
         frame = frame.with_columns(pl.coalesce(of_gold).cast(pl.Enum(names)).alias(GOLD_CLASS))
     # The column of a class may be called `score` too.
     each = frame.unpivot(names, index=~cs.by_name(names), variable_name=CLASS)
     each = each.rename({"value": SCORE})
-    is_positive = pl.any_horizontal(
-        (pl.col(CLASS) == name) & is_gold for name, is_gold in zip(names, are_gold, strict=True)
-    )
-    return each.with_columns(pl.col(CLASS).cast(pl.Enum(names)), gold=is_positive)
+    own = ((pl.col(CLASS) == name) & is_gold for name, is_gold in are_gold.items())
+    return each.with_columns(pl.col(CLASS).cast(pl.Enum(names)), gold=pl.any_horizontal(own))
 
 
 def cut(
@@ -330,19 +326,15 @@ def cut(
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
-    keys_of_rows = [
-        as_expr(key).name.prefix(sliced_log.KEY)
-        for named in of_keys.values()
-        for key in named.given
-    ]
+    keys_of_rows = [as_expr(key).name.prefix(KEY) for of in of_keys.values() for key in of.given]
     splits = [named.expr.alias(name) for name, named in splitting.items()]
     weights = [weighed.weight.alias("weight"), *map(pl.col, weighed.sums)]
     has_baseline = sides.baseline is not None or "baseline" in sides.columns
     pair_splits = [*(["baseline"] if has_baseline else []), *splitting]
     if sides.is_per_class and sides.of_row is None:
-        pair_splits += [sliced_log.CLASS, *([sliced_log.GOLD_CLASS] if sides.by_gold_class else [])]
-    models = tuple(name for name in sides.columns[sliced_log.PRED].dtypes if name != sides.baseline)
-    floats = [sliced_log.KEY + name for name, dtype in dtypes.items() if dtype.is_float()]
+        pair_splits += [CLASS, *([GOLD_CLASS] if sides.by_gold_class else [])]
+    models = tuple(name for name in sides.columns[PRED].dtypes if name != sides.baseline)
+    floats = [KEY + name for name, dtype in dtypes.items() if dtype.is_float()]
     # Rows with -0.0 are in the slice 0.0.
     zeros = [pl.when(pl.col(key) == 0).then(0.0).otherwise(key).alias(key) for key in floats]
     rows = sides.selected(frame, [*keys_of_rows, *splits, *weights])

@@ -181,16 +181,6 @@ class SlicedLog:
         """Repeat an aggregation of each slice on the rows of the slice."""
         return aggregation.over(self.slice) if self.slice else aggregation
 
-    def in_order(self, *columns: str, descending: bool = False) -> Callable[[pl.Expr], pl.Expr]:
-        """Aggregate over a slice in an order of its rows, so that sums of floats are always equal.
-
-        To sort the frame is not enough: Polars leaves out a sort before sums, and a join keeps no
-        order. In a descending order, Polars (2.1) confuses the minimum and maximum of a plain
-        column that it knows to be sorted.
-        """
-        whole = self.slice or pl.lit(0)
-        return lambda part: part.over(whole, order_by=columns, descending=descending)
-
     def per_slice_in_order(
         self,
         frame: pl.LazyFrame,
@@ -198,12 +188,16 @@ class SlicedLog:
         sums: Mapping[str, pl.Expr],
         **in_any_order: pl.Expr,
     ) -> pl.LazyFrame:
-        """Aggregate by slice: `sums` in an order of the rows, the rest in any.
+        """Aggregate by slice: `sums` in an order of the rows, so that floats add up to equal bits.
 
-        A minimum or maximum of a column must be `in_any_order`: see `in_order`.
+        To sort the frame is not enough: Polars leaves out a sort before sums, and a join keeps no
+        order. In an order, Polars (2.1) confuses the minimum and maximum of a plain column that it
+        knows to be sorted: they must be `in_any_order`.
         """
-        in_order = self.in_order(*columns)
-        rows = frame.with_columns(in_order(sum_).alias(name) for name, sum_ in sums.items())
+        whole = self.slice or pl.lit(0)
+        rows = frame.with_columns(
+            sum_.over(whole, order_by=columns).alias(name) for name, sum_ in sums.items()
+        )
         # All rows of a slice have the same sums.
         return self.per_slice(rows, **{name: pl.col(name).max() for name in sums}, **in_any_order)
 

@@ -51,10 +51,9 @@ class LogLabels:
         of_score = log.roles.preds is None
         labelled = log(pred=log.roles.gold.expr, score=None) if of_score else log
         sliced = cut(sides_of(labelled, several=True), [], taken=[])
-        dtype = pl.List(sliced.label_dtype) if sliced.is_multilabel else sliced.label_dtype
         models = () if of_score else sliced.models
-        preds = {name: pl.col(PRED + name).cast(dtype) for name in models}
-        return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds)
+        preds = {name: pl.col(PRED + name).cast(sliced.pred_dtype) for name in models}
+        return cls(log, sliced.frame, pl.col("gold").cast(sliced.pred_dtype), preds)
 
     @cached_property
     def first(self) -> pl.DataFrame:
@@ -65,6 +64,16 @@ class LogLabels:
     def each(self) -> Sequence[pl.Expr]:
         """The gold labels, and the predicted labels of each model."""
         return (self.gold, *self.preds.values())
+
+    @property
+    def in_first(self) -> pl.Series:
+        """The labels of the first rows."""
+        return replace(self, frame=self.first.lazy()).labels(*self.each)
+
+    @cached_property
+    def in_words(self) -> str:
+        """The labels that occur, for a message."""
+        return listed(self.labels(*self.each))
 
     def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
         """Whether a row has a label on one side."""
@@ -152,10 +161,9 @@ def named_in_vain(sides: LogLabels, seen: Seen) -> Iterator[str]:
         known = pl.Series([label for label in labels if label is not None])
         absent = known.filter(~hashed(known).is_in(hashes.implode()))
         if len(absent):
-            there = replace(sides, frame=sides.first.lazy()).labels(*sides.each)
             yield (
                 f"no row has labels that the table of '{metric}' names, so they count for nothing: "
-                f"{listed(absent)}; the log has labels such as {listed(there)}"
+                f"{listed(absent)}; the log has labels such as {listed(sides.in_first)}"
             )
 
 
@@ -172,10 +180,7 @@ def missing_unevenly(
         yield from labelled_unevenly(labelled, log, sides.as_pred)
 
 
-Warner: TypeAlias = Callable[[Callable[[], Seen]], None]
-
-
-def warner(log: Described[Any], *, of_two_classes: bool) -> Warner:
+def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Callable[[], Seen]], None]:
     """A function that warns about the labels of a lazy log, for when its answer is collected.
 
     It takes a function that gives the labels that were counted. It does nothing for another log,
@@ -216,8 +221,7 @@ def no_positive(sides: LogLabels) -> Iterator[str]:
     are_positive = (sides.has(side, roles.positive) for side in sides.each)
     if not any(map(sides.is_seen, are_positive)):
         label, columns = roles.positive_label, quoted(roles.label_columns)
-        labels = labels_of(sides)
-        known = f"; the labels are {labels}" if labels else ""
+        known = f"; the labels are {sides.in_words}" if sides.in_words else ""
         yield f"no scored row has the positive label {label!r} in {columns}{known}"
 
 
@@ -302,11 +306,6 @@ def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
             )
 
 
-def labels_of(sides: LogLabels) -> str:
-    """The labels that occur in a log, for a message."""
-    return listed(sides.labels(sides.gold, *sides.preds.values()))
-
-
 def _texts(sides: LogLabels, seen: Seen) -> list[str]:
     """The labels that occur in a log, as text."""
     if (hashes := seen.hashes) is None:  # Not all rows are read for a remark.
@@ -314,11 +313,7 @@ def _texts(sides: LogLabels, seen: Seen) -> list[str]:
         return first_rows.labels(*sides.each).cast(pl.String).to_list()
     if len(hashes) > _MAX_COMPARED:
         return []
-    is_list = sides.log.roles.is_multilabel
-    plain = (side.explode() if is_list else side for side in sides.each)
-    of_sides = (side.cast(pl.String).unique().drop_nulls().implode() for side in plain)
-    in_first = sides.first.select(pl.concat_list(*of_sides)).to_series()
-    texts = in_first.explode(empty_as_null=False).unique()
+    texts = sides.in_first.cast(pl.String)
     for rows in (sides.frame.head(_NEXT), sides.frame):
         missing = hashes.filter(~hashes.is_in(hashed(texts).implode()))
         if missing.is_empty():

@@ -10,10 +10,9 @@ import polars as pl
 
 from polars_mcc._base.errors_on_collect import missing
 from polars_mcc._base.slice_names import slice_name, value_in_words
-from polars_mcc._base.values_as_text_or_markdown import as_text
+from polars_mcc._base.values_as_text_or_markdown import as_text, label_text
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SAID, SET
 from polars_mcc._frame.columns import as_expr, check_collected
-from polars_mcc._frame.labels import label_names
 from polars_mcc._keys.bins import is_calendar
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ def _is_added(answer: pl.DataFrame, at: int) -> bool:
     """Whether a verb added this column. A key may have the same name, so check what follows."""
     name, *after = answer.columns[at:]
     if name == "gold":
-        labels = label_names(answer["gold"].unique(maintain_order=True))
+        labels = [*map(label_text, answer["gold"].unique(maintain_order=True))]
         return {*after} <= _CELL_COLUMNS or after[: len(labels) + 1] == [*labels, "n_null"]
     return name in _FIRST_ADDED and after[: len(_FIRST_ADDED[name])] == _FIRST_ADDED[name]
 

@@ -249,11 +249,6 @@ def _as_known(label: object, dtype: pl.DataType) -> object:
     return int(label) if dtype.is_integer() and isinstance(label, bool) else label
 
 
-def label_names(labels: Iterable[object]) -> list[str]:
-    """Labels as text, for the column names of a confusion matrix."""
-    return ["null" if label is None else str(label) for label in labels]
-
-
 def known_labels(dtype: pl.DataType) -> list[object] | None:
     """All labels of a Boolean or Enum dtype, in order. None for other dtypes."""
     if dtype == pl.Boolean:

@@ -15,25 +15,11 @@ from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._base.warnings_to_users import warn_of
-from polars_mcc._frame.columns import (
-    Frame,
-    NamedColumns,
-    as_expr,
-    check_time,
-    made_a_time,
-    one_column,
-    several_columns,
-)
-from polars_mcc._frame.labels import (
-    as_compared,
-    common_dtype,
-    from_text,
-    is_list,
-    is_text,
-    of_two_labels,
-)
+from polars_mcc._frame import columns
+from polars_mcc._frame.columns import Frame, NamedColumns, as_expr
+from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_text, of_two_labels
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn
-from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened
+from polars_mcc._frame.roles import LABELLED_AT, GivenRoles, opened, schema_of
 
 _ID, _TIME, _FIRST, _LAST, _LABEL = (
     f"polars_mcc:{name}" for name in ("id:", "time", "first", "last", "label")
@@ -134,14 +120,16 @@ class _Found(NamedTuple):
     @classmethod
     def of(cls, source: Any, outcomes: Any, given: GivenRoles) -> _Found:  # noqa: ANN401 - as above
         """Find the columns, or raise an error."""
-        schema, of_labels = _schema_of(source), _schema_of(outcomes)
+        schema, of_labels = schema_of(source), schema_of(outcomes)
         assert given.on is not None  # noqa: S101 - checked by the caller
         try:
-            ids, named = (several_columns(each, given.on, "on") for each in (schema, of_labels))
-            gold = one_column(of_labels, given.gold, "gold")
+            ids, named = (
+                columns.several_columns(each, given.on, "on") for each in (schema, of_labels)
+            )
+            gold = columns.one_column(of_labels, given.gold, "gold")
             latest = None
             if given.latest is not None:
-                latest = one_column(of_labels, given.latest, "latest")
+                latest = columns.one_column(of_labels, given.latest, "latest")
         except MissingColumn as error:
             where = "the outcomes" if error.schema == of_labels else "the predictions"
             alike = " Both frames need it: rename it in one of them." if error.role == "on" else ""
@@ -171,7 +159,7 @@ def _check_latest(name: str, dtype: pl.DataType) -> None:
     has_order = dtype.is_temporal() or dtype.is_integer() or dtype == pl.Null
     if not has_order or dtype in {pl.Int128, pl.UInt128}:
         what = f"latest must be a date, a time or an integer of 64 bits, but '{name}' is {dtype}; "
-        raise pl.exceptions.SchemaError(said(what, made_a_time(name, dtype)))
+        raise pl.exceptions.SchemaError(said(what, columns.made_a_time(name, dtype)))
 
 
 def _rows_of(frame: object) -> Any:  # noqa: ANN401 - as above
@@ -180,12 +168,6 @@ def _rows_of(frame: object) -> Any:  # noqa: ANN401 - as above
     if isinstance(source, Frame) or (rows := source.rows_in_memory()) is None:
         return source
     return rows
-
-
-def _schema_of(source: Any) -> pl.Schema:  # noqa: ANN401 - as above
-    """The columns of a frame of Polars, or of another engine."""
-    schema: pl.Schema = source.collect_schema() if isinstance(source, Frame) else source.schema
-    return schema
 
 
 def _dtype_of_id(
@@ -260,7 +242,7 @@ def _of_polars(outcomes: pl.LazyFrame, found: _Found) -> LabelsOfIds:
     gold, latest, keys = found.gold, found.latest, _keys_of(found.of_labels, found.dtypes)
     names = [key.meta.output_name() for key in keys]
     label = as_compared(gold.expr, gold.name, gold.dtype, gold.dtype)
-    if is_list(gold.dtype):  # A list with a null is a null label.
+    if isinstance(gold.dtype, (pl.List, pl.Array)):  # A list with a null is a null label.
         is_whole = ~label.list.eval(pl.element().is_null()).list.any()
         label = pl.when(is_whole).then(label.list.unique().list.sort())
     time = pl.lit(0) if latest is None else latest.expr
@@ -316,8 +298,8 @@ def _old_enough(source: Any, given: GivenRoles) -> Any:  # noqa: ANN401 - of any
             "engine, and leave min_age out"
         )
     rows = source.lazy()
-    time = one_column(rows.collect_schema(), given.time, "time")
-    check_time(time.name, time.dtype)
+    time = columns.one_column(rows.collect_schema(), given.time, "time")
+    columns.check_time(time.name, time.dtype)
     age = as_length("min_age", given.min_age)
     if given.now is None:
         newest = newest_or_now(time.expr.max(), time.dtype)
@@ -334,11 +316,8 @@ def as_length(name: str, age: str | timedelta) -> str | timedelta:
     """A length of time, or a ValueError."""
     is_length = isinstance(age, str) and _LENGTH.fullmatch(age)
     if is_length or (isinstance(age, timedelta) and age >= timedelta(0)):
-        try:
+        with suppress(pl.exceptions.PolarsError):
             pl.select(earlier(pl.lit(datetime(2000, 1, 1)), age))  # noqa: DTZ001 - any time
-        except pl.exceptions.PolarsError:
-            pass
-        else:
             return age
     raise ValueError(f"{name} must be a length of time, as '30d', '12h' or '3mo', got {age!r}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 import polars as pl
 
@@ -16,9 +16,6 @@ from polars_mcc._frame.columns import Frame, FrameT, IntoColumn, IntoColumns, Ot
 from polars_mcc._frame.late_labels import with_late_labels
 from polars_mcc._frame.missing_and_likely_columns import role_like
 from polars_mcc._frame.roles import GivenRoles, Roles, roles_of
-
-if TYPE_CHECKING:
-    from typing import Self
 
 P = ParamSpec("P")
 LogT = TypeVar("LogT", bound="Described[Any]")

@@ -45,11 +45,6 @@ class InMemory(Engine):
         """The name of the library."""
         return "pyarrow" if isinstance(self.frame, pa.Table) else "pandas"
 
-    @property
-    def is_lazy(self) -> bool:
-        """Whether rows are read later: they are in memory."""
-        return False
-
     @cached_property
     def schema(self) -> pl.Schema:
         """The columns, with their dtypes in Polars; Unknown if Polars has no such dtype."""

@@ -12,19 +12,8 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls, Role, check_choice, check_number
 from polars_mcc._base.message_parts import Words, option, refused
-from polars_mcc._frame.columns import (
-    Frame,
-    IntoColumn,
-    IntoColumns,
-    NamedColumns,
-    Weighed,
-    as_expr,
-    check_score,
-    check_time,
-    check_weight,
-    one_column,
-    several_columns,
-)
+from polars_mcc._frame import columns
+from polars_mcc._frame.columns import Frame, IntoColumn, IntoColumns, NamedColumns, Weighed, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
 from polars_mcc._frame.missing_and_likely_columns import MissingColumn, likely
 
@@ -185,43 +174,43 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     check_number("zero_division", given.zero_division)
     _check_together(given)
     source = opened(frame)
-    schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
+    schema = schema_of(source)
     # A selector selects columns of the user.
     schema = pl.Schema((name, schema[name]) for name in schema if name != LABELLED_AT)
     score, by_label = given.score, None
     if isinstance(score, Mapping):
         by_label, score = score, [*score.values()]
     pred = defaults.PRED if given.pred is None and score is None else given.pred
-    columns = {"gold": one_column(schema, given.gold, "gold")}
+    named = {"gold": columns.one_column(schema, given.gold, "gold")}
     for role in ("weight", "sample_weight", "cluster", "time"):
         if (column := getattr(given, role)) is not None:
-            columns[role] = one_column(schema, column, role)
-    columns |= {
-        role: several_columns(schema, into, role)
+            named[role] = columns.one_column(schema, column, role)
+    named |= {
+        role: columns.several_columns(schema, into, role)
         for role, into in (("pred", pred), ("score", score))
         if into is not None
     }
-    weight = columns.get("weight") or columns.get("sample_weight")
+    weight = named.get("weight") or named.get("sample_weight")
     if weight is not None:
-        check_weight(weight.name, weight.dtype)
-    if (time := columns.get("time")) is not None:
-        check_time(time.name, time.dtype)
-    sides = [columns[role] for role in ("gold", "pred") if role in columns]
+        columns.check_weight(weight.name, weight.dtype)
+    if (time := named.get("time")) is not None:
+        columns.check_time(time.name, time.dtype)
+    sides = [named[role] for role in ("gold", "pred") if role in named]
     label_dtype = _label_dtype(source, sides, given.positive)
-    scores = columns.get("score")
+    scores = named.get("score")
     for name, dtype in (scores.dtypes if scores else {}).items():
-        check_score(name, dtype)
+        columns.check_score(name, dtype)
     positive = given.positive
     roles = Roles(
         source=source,
         schema=schema,
-        gold=columns["gold"],
-        preds=columns.get("pred"),
+        gold=named["gold"],
+        preds=named.get("pred"),
         scores=scores,
         score_labels=() if by_label is None else _score_labels(by_label, scores, label_dtype),
         weight=weight,
         is_frequency=given.sample_weight is None,
-        cluster=columns.get("cluster"),
+        cluster=named.get("cluster"),
         time=time,
         label_dtype=label_dtype,
         is_multilabel=any(is_list(dtype) for side in sides for dtype in side.dtypes.values()),
@@ -232,10 +221,15 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
         waiting=given.waiting,
     )
     if not isinstance(source, Frame):
-        source.check(columns)
+        source.check(named)
     if roles.nulls == "reweight":
         _check_reweighting(roles)
     return roles
+
+
+def schema_of(source: Frame | Engine) -> pl.Schema:
+    """The columns of a frame of Polars, or of another engine."""
+    return source.collect_schema() if isinstance(source, Frame) else source.schema
 
 
 def _check_together(given: GivenRoles) -> None:

@@ -14,26 +14,13 @@ import polars as pl
 from polars_mcc._base.cuts_of_numbers import Number, as_cuts, is_above
 from polars_mcc._base.message_parts import Words, as_code, as_sql, column, option, said
 from polars_mcc._base.values_as_text_or_markdown import as_text
-from polars_mcc._frame.columns import (
-    Frame,
-    IntoColumn,
-    NamedColumns,
-    as_expr,
-    made_a_time,
-    one_column,
-    resolved,
-)
+from polars_mcc._frame import columns
+from polars_mcc._frame.columns import Frame, IntoColumn, NamedColumns, as_expr, resolved
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import Key, Made, word
 
 UNITS = ("1h", "1d", "1w", "1mo", "1q", "1y")
-FORMATS: Mapping[str, str] = {
-    "1h": "%Y-%m-%d %H:00",
-    "1d": "%Y-%m-%d",
-    "1w": "%Y-%m-%d",
-    "1mo": "%Y-%m",
-    "1y": "%Y",
-}
+FORMATS = {"1h": "%Y-%m-%d %H:00", "1d": "%Y-%m-%d", "1w": "%Y-%m-%d", "1mo": "%Y-%m", "1y": "%Y"}
 """How the start of a unit of the calendar is written. A week begins on Monday."""
 
 FEW = 3
@@ -157,7 +144,7 @@ class Bins(Key):
 
     def _checked(self, schema: pl.Schema) -> NamedColumns:
         """The column, or an error if it does not fit the cuts."""
-        column = one_column(schema, self.column, "bins")
+        column = columns.one_column(schema, self.column, "bins")
         dtype, cuts = column.dtype, self.cuts
         is_time = isinstance(dtype, pl.Datetime) or (dtype == pl.Date and cuts != "1h")
         if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):
@@ -169,7 +156,7 @@ class Bins(Key):
             elif isinstance(dtype, (pl.Date, pl.Datetime)):
                 hint = f": cut it by '1d' or longer, as in {replace(self, cuts='1mo')}"
             elif isinstance(cuts, str):
-                hint = said("; ", made_a_time(column.name, dtype))
+                hint = said("; ", columns.made_a_time(column.name, dtype))
             msg = f"bins of {what} need a column of {what}, but '{column.name}' is {dtype}"
             raise pl.exceptions.SchemaError(said(msg, hint))
         return column

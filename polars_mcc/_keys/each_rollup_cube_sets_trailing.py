@@ -14,24 +14,11 @@ from polars_mcc._base.allowed_values import Align, check_choice
 from polars_mcc._base.message_parts import as_arguments, as_code, few, said
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, made_a_time, one_column, resolved
 from polars_mcc._frame.log_options import Described
-from polars_mcc._keys.any_key import (
-    MONTHS,
-    UNITS,
-    IntoKey,
-    Key,
-    KeySet,
-    Made,
-    Windows,
-    columns_of,
-    length_of,
-    settled,
-    twice,
-    word,
-)
+from polars_mcc._keys import any_key
 
 
-@word("each(country, \"date_trunc('week', ts)\")")
-def each(*columns: IntoKey, total: bool = False) -> KeySets:
+@any_key.word("each(country, \"date_trunc('week', ts)\")")
+def each(*columns: any_key.IntoKey, total: bool = False) -> KeySets:
     """Slice by each column alone: by country, and separately by device.
 
     Args:
@@ -64,8 +51,8 @@ def each(*columns: IntoKey, total: bool = False) -> KeySets:
     return KeySets("each", columns, total)
 
 
-@word("rollup(country, city)")
-def rollup(*columns: IntoKey, total: bool = True) -> KeySets:
+@any_key.word("rollup(country, city)")
+def rollup(*columns: any_key.IntoKey, total: bool = True) -> KeySets:
     """Slice by all columns, by all except the last, and so on, as SQL's ROLLUP does.
 
     Args:
@@ -85,8 +72,8 @@ def rollup(*columns: IntoKey, total: bool = True) -> KeySets:
     return KeySets("rollup", columns, total)
 
 
-@word("cube(country, device)")
-def cube(*columns: IntoKey, total: bool = True) -> KeySets:
+@any_key.word("cube(country, device)")
+def cube(*columns: any_key.IntoKey, total: bool = True) -> KeySets:
     """Slice by every set of the columns, as SQL's CUBE does.
 
     Args:
@@ -106,8 +93,8 @@ def cube(*columns: IntoKey, total: bool = True) -> KeySets:
     return KeySets("cube", columns, total)
 
 
-@word("sets((country, device), country, ())")
-def sets(*columns: IntoKey | Sequence[IntoKey], total: bool = False) -> KeySets:
+@any_key.word("sets((country, device), country, ())")
+def sets(*columns: any_key.IntoKey | Sequence[any_key.IntoKey], total: bool = False) -> KeySets:
     """Slice by a list of sets of columns, as SQL's GROUPING SETS does.
 
     Args:
@@ -133,7 +120,7 @@ def sets(*columns: IntoKey | Sequence[IntoKey], total: bool = False) -> KeySets:
 
 
 @dataclass(frozen=True)
-class KeySets(Key):
+class KeySets(any_key.Key):
     """Several sets of keys: the result of `each`, `rollup`, `cube` and `sets`."""
 
     kind: Literal["each", "rollup", "cube", "sets"]
@@ -146,18 +133,18 @@ class KeySets(Key):
         total = "" if self.total == (self.kind in {"rollup", "cube"}) else f"total={self.total}"
         return f"{self.kind}({', '.join(filter(None, [*map(as_code, self.columns), total]))})"
 
-    def made(self, schema: pl.Schema) -> Made:
+    def made(self, schema: pl.Schema) -> any_key.Made:
         """The columns of all sets, and the names of each set."""
         kind = self.kind
         if kind == "sets":
-            of_sets = [[*columns_of(schema, keys)] for keys in self._each]
-            listed: list[KeySet] = [(*resolved(schema, keys, "key"),) for keys in of_sets]
+            of_sets = [[*any_key.columns_of(schema, keys)] for keys in self._each]
+            listed: list[any_key.KeySet] = [(*resolved(schema, keys, "key"),) for keys in of_sets]
             columns = [*itertools.chain(*of_sets)]
-            if same := twice(map(frozenset, listed)):
+            if same := any_key.twice(map(frozenset, listed)):
                 [*_, last] = (names for names in listed if {*names} == same[0])
                 raise ValueError(f"sets(...) has {last!r} twice")
         else:
-            columns = [*columns_of(schema, self.columns)]
+            columns = [*any_key.columns_of(schema, self.columns)]
             names = (*resolved(schema, columns, "key"),)
             sizes = range(min(1, len(names)) if kind == "each" else len(names), 0, -1)
             listed = [some for size in sizes for some in itertools.combinations(names, size)]
@@ -168,10 +155,10 @@ class KeySets(Key):
             raise pl.exceptions.ColumnNotFoundError(msg)
         if not listed and not (kind == "sets" and self.total):
             raise ValueError(f"{kind}() is empty: name keys, as in {kind}('country', 'device')")
-        return Made(columns, [*listed, ()] if self.total and () not in listed else listed)
+        return any_key.Made(columns, [*listed, ()] if self.total and () not in listed else listed)
 
     @property
-    def _each(self) -> list[tuple[IntoKey, ...]]:
+    def _each(self) -> list[tuple[any_key.IntoKey, ...]]:
         """The columns, each as a set."""
         return [keys if isinstance(keys, tuple) else (keys,) for keys in self.columns]
 
@@ -179,20 +166,20 @@ class KeySets(Key):
     def is_settled(self) -> bool:
         """Whether all columns are settled."""
         keys = itertools.chain(*self._each)
-        return all(key.is_settled for key in keys if isinstance(key, Key))
+        return all(key.is_settled for key in keys if isinstance(key, any_key.Key))
 
     def settled(self, log: Described[Any], *, unread: bool) -> KeySets:
         """The same sets, with settled columns."""
-        columns = [
-            tuple(settled(log, key, unread=unread))
-            if isinstance(key, tuple)
-            else settled(log, [key], unread=unread)[0]
-            for key in self.columns
-        ]
-        return replace(self, columns=tuple(columns))
+
+        def known(key: Any) -> Any:  # noqa: ANN401 - a key, or a set of keys
+            if isinstance(key, tuple):
+                return tuple(map(known, key))
+            return any_key.settled(log, [key], unread=unread)[0]
+
+        return replace(self, columns=known(self.columns))
 
 
-@word("trailing(day, '7d', every='1d')", of_one=True)
+@any_key.word("trailing(day, '7d', every='1d')", of_one=True)
 def trailing(
     index: IntoColumn, window: str, *, every: str | None = None, align: Align = "data"
 ) -> Trailing:
@@ -238,7 +225,7 @@ def trailing(
 
 
 @dataclass(frozen=True)
-class Trailing(Key):
+class Trailing(any_key.Key):
     """Windows of time, one that ends with each step: the result of `trailing`."""
 
     index: IntoColumn
@@ -252,11 +239,11 @@ class Trailing(Key):
         options = as_arguments({"every": self.every, "align": self.align})
         return f"trailing({as_code(self.index)}, {as_code(self.window)}, {options})"
 
-    def made(self, schema: pl.Schema) -> Made:
+    def made(self, schema: pl.Schema) -> any_key.Made:
         """The windows of the index."""
         index = one_column(schema, self.index, "index")
         window, every = step_of("window", self.window), step_of("every", self.every)
-        (length, months), (step, is_months) = length_of(*window), length_of(*every)
+        (length, months), (step, is_months) = any_key.length_of(*window), any_key.length_of(*every)
         if months != is_months or length % step:
             raise ValueError(
                 f"window={self.window!r} must be a multiple of every={self.every!r}: a window is "
@@ -265,15 +252,15 @@ class Trailing(Key):
         if not isinstance(index.dtype, (pl.Date, pl.Datetime)):
             what = f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; "
             raise pl.exceptions.SchemaError(said(what, made_a_time(index.name, index.dtype)))
-        windows = Windows(index, *every, length // step, self.align)
+        windows = any_key.Windows(index, *every, length // step, self.align)
         check_days(index, "index", self.every)
-        return Made([], windows=windows)
+        return any_key.Made([], windows=windows)
 
 
 def step_of(name: str, length: str) -> tuple[int, str]:
     """The number and the unit of a length of time, or a ValueError."""
     parts = re.fullmatch(r"(\d+)([a-z]+)", length) if isinstance(length, str) else None
-    if parts is None or parts[2] not in {*UNITS, *MONTHS} or int(parts[1]) == 0:
+    if parts is None or parts[2] not in {*any_key.UNITS, *any_key.MONTHS} or int(parts[1]) == 0:
         msg = f"{name} must be a number and a unit, as '7d', '12h', '1w' or '3mo', got {length!r}"
         raise ValueError(msg)
     return int(parts[1]), parts[2]
@@ -282,6 +269,6 @@ def step_of(name: str, length: str) -> tuple[int, str]:
 def check_days(time: NamedColumns, role: str, every: str) -> None:
     """Raise a ValueError if steps of dates are shorter than a day."""
     _, unit = step_of("every", every)
-    if unit in UNITS and UNITS[unit] < UNITS["d"] and time.dtype == pl.Date:
+    if unit in any_key.UNITS and any_key.UNITS[unit] < any_key.UNITS["d"] and time.dtype == pl.Date:
         msg = f"every={every!r} is shorter than a day, but {role} '{time.name}' is a Date"
         raise ValueError(msg)

@@ -11,12 +11,13 @@ import polars as pl
 from polars_mcc._base.allowed_values import Normalize, check_at_least, check_choice
 from polars_mcc._base.errors_on_collect import Failure
 from polars_mcc._base.message_parts import option, said
+from polars_mcc._base.values_as_text_or_markdown import label_text
 from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, unscored_sums, with_margins
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._frame.columns import FrameT, as_expr
-from polars_mcc._frame.labels import as_labels, known_labels, label_names
+from polars_mcc._frame.labels import as_labels, known_labels
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics.mcc_and_one_vs_rest import correlation, divide, summed
@@ -249,7 +250,7 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
 
 
 def _columns(log: SlicedLog, labels: pl.Series) -> list[str]:
-    names = label_names(labels)
+    names = [*map(label_text, labels)]
     for name, times in Counter([*log.names.values(), "gold", *names, "n_null"]).items():
         if times > 1:
             msg = said(

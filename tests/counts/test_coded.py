@@ -58,7 +58,7 @@ def reads(monkeypatch) -> list[str]:
     read = parquet_files.RowGroup.read
 
     def noted(group: parquet_files.RowGroup) -> Any:
-        found.append(f"{Path(group.scan.paths[group.place]).name}:{group.group}")
+        found.append(f"{Path(group.scan.files.paths[group.place]).name}:{group.group}")
         return read(group)
 
     monkeypatch.setattr(parquet_files.RowGroup, "read", noted)
