@@ -250,12 +250,10 @@ def _keep_in_store(
         ("forgotten", "gone, and their counts are dropped"),
     ):
         files = done.filter(status=status)["input"].to_list()
-        for line in (
-            (f"{what}:", *(f"  {file}" for file in app_and_answers.first_files(files)))
-            if files
-            else ()
-        ):
-            say(line)
+        if files:
+            say(f"{what}:")
+        for file in app_and_answers.first_files(files):
+            say(f"  {file}")
     n_of = dict(done["status"].value_counts().iter_rows())
     always = ("counted", "replaced", "unchanged")
     shown = [status for status in STATUSES if status in always or status in n_of]

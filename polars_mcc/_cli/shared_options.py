@@ -45,24 +45,7 @@ LogPaths = Annotated[
     ),
 ]
 OfLog = Annotated[LogOptions, Parameter(name="*", group=Group("The log", sort_key=1))]
-ByKeys = Annotated[
-    list[str] | None,
-    Parameter(
-        help="The keys to group by: columns; bins; each, rollup, cube or sets of columns; trailing "
-        "windows of time, unless the command compares slices, periods or thresholds. Several keys "
-        "are crossed. Without keys, all rows are one slice. Repeat --by for several.",
-        name="--by",
-        **_shown_as("COLUMN"),
-    ),
-]
-ByColumns = Annotated[
-    list[str] | None,
-    Parameter(
-        help="The columns to slice by, cut or not, as in bins(age, 5). Repeat --by for several.",
-        name="--by",
-        **_shown_as("COLUMN"),
-    ),
-]
+By = Annotated[list[str] | None, Parameter(name="--by", **_shown_as("COLUMN"))]
 MetricNames = Annotated[
     list[str], Parameter(name="--metric", show_default=" ".join, **_shown_as("METRIC"))
 ]
@@ -73,9 +56,15 @@ ReferenceWords = Annotated[list[str], Parameter(show_default=" ".join)]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LogAndKeys:
-    """The options of the log, and the keys to group by."""
+    """The options of the log, and the keys to group by.
 
-    keys: ByKeys = None
+    Attributes:
+        keys: The keys to group by: columns; bins; each, rollup, cube or sets of columns; trailing
+            windows of time, unless the command compares slices, periods or thresholds. Several keys
+            are crossed. Without keys, all rows are one slice. Repeat --by for several.
+    """
+
+    keys: By = None
     of_log: OfLog = field(default_factory=LogOptions)
 
     def read(
@@ -88,9 +77,11 @@ class LogAndKeys:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LogAndColumns(LogAndKeys):
-    """The options of the log, and the columns to slice by."""
+    """The options of the log, and the columns to slice by.
 
-    keys: ByColumns = None
+    Attributes:
+        keys: The columns to slice by, cut or not, as in bins(age, 5). Repeat --by for several.
+    """
 
 
 @Parameter(name="*")

@@ -100,10 +100,14 @@ class FileSearch:
             if by_suffix(path) is None and not entry.name.startswith((".", "_")):
                 raise named_error(path, error) from error  # It may have been a folder of logs.
             return False  # A log is an error when it is read.
-        if is_folder:
-            _check_no_loop(path)
-            self.links.add(path)
-        return is_folder
+        if not is_folder:
+            return False
+        real = os.path.realpath(path)
+        if any(os.path.realpath(above) == real for above in Path(path).absolute().parents):
+            msg = f"'{path}' is a link to a folder that it is in, so it has no end; delete the link"
+            raise OSError(msg)
+        self.links.add(path)
+        return True
 
 
 def is_hidden(name: str) -> bool:
@@ -183,13 +187,6 @@ def naming(path: str) -> Iterator[None]:
         if error.errno is None:  # It already has a message.
             raise
         raise named_error(path, error) from error
-
-
-def _check_no_loop(link: str) -> None:
-    target = os.path.realpath(link)
-    if any(os.path.realpath(above) == target for above in Path(link).absolute().parents):
-        msg = f"'{link}' is a link to a folder that it is in, so it has no end; delete the link"
-        raise OSError(msg)
 
 
 def _is_there(path: str) -> bool:

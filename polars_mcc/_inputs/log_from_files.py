@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 import polars.selectors as cs
@@ -138,6 +138,21 @@ class LogOptions:
         return [name for sql in self.on or () for name in sql_columns.columns_in(sql, schema)]
 
 
+class _Read(NamedTuple):
+    """What is typed, as columns of the rows of a log."""
+
+    own: sql_columns.TypedColumns
+    """The rows without the labels that come later, and their columns for these."""
+    outcomes: sql_columns.TypedColumns | None
+    """The labels that come later, and their columns."""
+    given: GivenRoles
+    """What is typed about labels that come later."""
+    roles: GivenRoles
+    """What the rows have beside these labels."""
+    typed: sql_columns.TypedColumns
+    """The rows to score, and the keys and columns that are typed."""
+
+
 @dataclass(frozen=True)
 class TypedLog:
     """A log as it is typed: the files, the options of the log, and the keys of the slices."""
@@ -214,18 +229,6 @@ class TypedLog:
             sql_columns.check_condition(condition, rows.collect_schema())
         return sql_columns.filtered(rows, condition)
 
-    @cached_property
-    def _outcomes(self) -> sql_columns.TypedColumns | None:
-        """The labels that come later, with the columns of them that are typed."""
-        if (labels := self.of_labels) is None:
-            return None
-        options, beside = self.options, self.of_files.collect_schema()
-        named = {"gold": options.gold, "latest": options.latest, "on": options.on}
-        with self._naming_labels():
-            typed = sql_columns.TypedColumns(labels.with_ids(options.on or (), beside), (), named)
-            read_files.check_same_dtypes(labels.inputs, typed.read)
-        return typed
-
     def _naming_labels(self, *beginnings: str) -> AbstractContextManager[None]:
         """Name the files of the labels in their errors: all errors, or those that so begin."""
         return naming_files(self.options.outcomes or (), *beginnings)
@@ -254,103 +257,91 @@ class TypedLog:
             ids.append(unless(value, failure).alias(name))
         return rows.with_columns(ids)
 
-    def labels_in_memory(self) -> LabelsOfIds | None:
-        """The labels that come later, read now: several queries may use them."""
-        if self._outcomes is None or self.of_labels is None:
-            return None
-        with self._naming_labels(*_OF_LABELS):
-            labels = labels_of_ids(self._own.rows, self._given)
-        logs = self.of_labels.inputs
-        with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._outcomes.read]):
-            return labels.in_memory()
-
-    def about_ids(self) -> Iterator[str]:
-        """Sentences about the ids of predictions and labels. The log is read again."""
-        if self._outcomes is not None:
-            alone = self._given._replace(outcomes=None, on=None, latest=None)
-            rows, _ = with_late_labels(self._own.rows, alone)
-            every = self._own.rows if self.options.filter is None else None
-            yield from about_ids(rows, labels_of_ids(rows, self._given), every)
-
     @cached_property
-    def _own(self) -> sql_columns.TypedColumns:
-        """The rows without the labels that come later, and their columns for these."""
-        columns = {"on": self.options.on, "time": self.options.time}
-        rows = self.of_files
-        if self.of_labels is not None:
-            rows = self.with_ids(self.options.on or (), self.of_labels.of_files.collect_schema())
-        return sql_columns.TypedColumns(rows, (), columns)
-
-    @cached_property
-    def _given(self) -> GivenRoles:
-        """What is typed about labels that come later."""
-        options, outcomes = self.options, self._outcomes
-        named: dict[str, Any] = {"gold": options.gold, "latest": options.latest}
-        if outcomes is not None:
-            named = {"gold": outcomes.columns["gold"], "latest": outcomes.columns["latest"]}
-            named["outcomes"] = outcomes.rows
+    def _read(self) -> _Read:
+        """Names and SQL become columns; labels that come later are joined."""
+        options, rows, labels = self.options, self.of_files, self.of_labels
+        outcomes, late = None, dict[str, Any](gold=options.gold, latest=options.latest)
+        if labels is not None:
+            with self._naming_labels():
+                of_labels = labels.with_ids(options.on or (), rows.collect_schema())
+                named = {**late, "on": options.on}
+                outcomes = sql_columns.TypedColumns(of_labels, (), named)
+                read_files.check_same_dtypes(labels.inputs, outcomes.read)
+            late = {name: outcomes.columns[name] for name in late} | {"outcomes": outcomes.rows}
+            rows = self.with_ids(options.on or (), labels.of_files.collect_schema())
+        own = sql_columns.TypedColumns(rows, (), {"on": options.on, "time": options.time})
         ages = {"min_age": options.min_age, "now": options.now}
-        return GivenRoles(**named, **self._own.columns, **ages, waiting=options.waiting)  # type: ignore[arg-type]
-
-    @cached_property
-    def _late(self) -> tuple[pl.LazyFrame, GivenRoles, Collection[str]]:
-        """The rows that are old enough, with their labels; what they are now; what is read."""
-        own, given = self._own, self._given
+        given = GivenRoles(**late, **own.columns, **ages, waiting=options.waiting)  # type: ignore[arg-type]
         if self.labels is not None:
-            given = given._replace(gold=self.labels.gold, waiting=True)
-            return self.labels.beside(own.rows), given, own.read
-        with self._naming_labels(*_OF_LABELS):
-            return *with_late_labels(own.rows, given), own.read
-
-    @cached_property
-    def _typed(self) -> sql_columns.TypedColumns:
-        """The keys and columns that are typed, all at once: some of them are computed by SQL."""
-        of_log = {name: getattr(self.options, name) for name in _COLUMN_OPTIONS}
-        of_log["gold"] = self._late[1].gold
+            rows = self.labels.beside(own.rows)
+            roles = given._replace(gold=self.labels.gold, waiting=True)
+        else:
+            with self._naming_labels(*_OF_LABELS):
+                rows, roles = with_late_labels(own.rows, given)
+        of_log = {name: getattr(options, name) for name in _COLUMN_OPTIONS} | {"gold": roles.gold}
         columns = {**of_log, **self.of_options}
-        typed = sql_columns.TypedColumns(self._late[0], self.by or (), columns)
+        typed = sql_columns.TypedColumns(rows, self.by or (), columns)
         # Labels that are yet to come are text in CSV, whatever they will be.
         gold, pred = typed.columns["gold"], typed.columns["pred"]
         schema = typed.rows.collect_schema()
         preds = pred if isinstance(pred, list) else [defaults.PRED if pred is None else pred]
-        labels = [name for name in (gold, *preds) if isinstance(name, str) and name in schema]
-        texts = [name for name in labels if schema[name] == pl.String]
-        if 0 < len(texts) < len(labels):
+        sides = [name for name in (gold, *preds) if isinstance(name, str) and name in schema]
+        texts = [name for name in sides if schema[name] == pl.String]
+        if 0 < len(texts) < len(sides):
             is_null = typed.rows.select(cs.by_name(texts).is_null().all()).collect()
             nulls = (name for name in texts if is_null[name].item())
             typed.rows = typed.rows.with_columns(pl.lit(None).alias(name) for name in nulls)
-        return typed
+        return _Read(own, outcomes, given, roles, typed)
+
+    def labels_in_memory(self) -> LabelsOfIds | None:
+        """The labels that come later, read now: several queries may use them."""
+        if self._read.outcomes is None or self.of_labels is None:
+            return None
+        with self._naming_labels(*_OF_LABELS):
+            labels = labels_of_ids(self._read.own.rows, self._read.given)
+        logs = self.of_labels.inputs
+        with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._read.outcomes.read]):
+            return labels.in_memory()
+
+    def about_ids(self) -> Iterator[str]:
+        """Sentences about the ids of predictions and labels. The log is read again."""
+        if self._read.outcomes is not None:
+            alone = self._read.given._replace(outcomes=None, on=None, latest=None)
+            rows, _ = with_late_labels(self._read.own.rows, alone)
+            every = self._read.own.rows if self.options.filter is None else None
+            yield from about_ids(rows, labels_of_ids(rows, self._read.given), every)
 
     def check_row_by_row(self) -> None:
         """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
-        given = [(sql, self._own) for sql in [self.options.filter] if sql is not None]
-        for typed in filter(None, (self._own, self._outcomes, self._typed)):
+        given = [(sql, self._read.own) for sql in [self.options.filter] if sql is not None]
+        for typed in filter(None, (self._read.own, self._read.outcomes, self._read.typed)):
             given += [(sql, typed) for sql in typed.computed]
         for sql, typed in given:
             sql_columns.check_row_by_row(sql, typed.schema)
 
     def newest_times(self, of: str) -> pl.LazyFrame:
         """The newest time of the rows for each value of a column, in microseconds since 1970."""
-        column: Any = self._own.columns["time"]
+        column: Any = self._read.own.columns["time"]
         time = pl.lit(None, pl.Datetime("us")) if column is None else as_expr(column)
-        return self._own.rows.group_by(of).agg(
+        return self._read.own.rows.group_by(of).agg(
             newest=time.cast(pl.Datetime("us")).max().dt.epoch("us")
         )
 
     @property
     def keys(self) -> Sequence[IntoKey]:
         """The keys of the slices."""
-        return self._typed.keys
+        return self._read.typed.keys
 
     @property
     def columns(self) -> dict[str, Any]:
         """The columns of `of_options`: one, or a list, or None."""
-        return {name: self._typed.columns[name] for name in self.of_options}
+        return {name: self._read.typed.columns[name] for name in self.of_options}
 
     @property
     def rows(self) -> pl.LazyFrame:
         """The rows where the filter is true, with the columns that the command computes by SQL."""
-        return self._typed.rows
+        return self._read.typed.rows
 
     @property
     def compared_columns(self) -> list[list[IntoColumn]]:
@@ -367,10 +358,10 @@ class TypedLog:
     @cached_property
     def log(self) -> Described[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
-        columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMN_OPTIONS}
+        columns: dict[str, Any] = {name: self._read.typed.columns[name] for name in _COLUMN_OPTIONS}
         by_default = (None, defaults.GOLD, [defaults.PRED])
-        is_late = self._late[1].waiting or "waiting" in self.inputs.described
-        columns |= {"waiting": is_late, "time": self._late[1].time}
+        is_late = self._read.roles.waiting or "waiting" in self.inputs.described
+        columns |= {"waiting": is_late, "time": self._read.roles.time}
         columns |= {
             name: column
             for name, column in self.inputs.described.items()
@@ -378,20 +369,21 @@ class TypedLog:
         }
         try:
             log = Described(
-                self._typed.rows,
+                self._read.typed.rows,
                 **columns,
                 nulls=self.options.nulls,
                 zero_division=or_none(self.options.zero_division),
                 portable=self.options.portable,
             )
         except pl.exceptions.SchemaError as error:
-            is_csv = self.is_csv
+            is_csv, computed = self.is_csv, self._read.typed.computed
             if isinstance(error, LabelsDiffer):
                 error.true = self.options.positive
-                for name in self._typed.computed & error.codes.keys():  # It is called by its SQL.
+                for name in (
+                    self._read.typed.computed & error.codes.keys()
+                ):  # It is called by its SQL.
                     error.codes[name] = Words(error.codes[name], f"({name})")
-                is_computed = error.name in self._typed.computed
-                if is_csv and not is_computed and is_text(error.other):
+                if is_csv and error.name not in computed and is_text(error.other):
                     # A number has lost its text: 01 is 1.
                     error.engine = lambda column: option("text", column.name)
             if not is_csv or "String" not in str(error):
@@ -410,16 +402,16 @@ class TypedLog:
         by_default = (
             [] if preds is None else [pred for pred in preds.given if isinstance(pred, str)]
         )
-        schema = self._own.schema
+        schema = self._read.own.schema
         of_filter = [] if condition is None else sql_columns.columns_in(condition, schema)
-        used = [*self._typed.read, *by_default, *of_filter, *self._late[2]]
+        used = [*self._read.typed.read, *by_default, *of_filter, *self._read.own.read]
         read = [name for name in used if name in schema]
         read_files.check_same_dtypes(self.inputs, read)
         progress = progress_bar(self.inputs, condition, of_filter, about)
         corrupt = read_files.named_if_corrupt(self.inputs, read)
         try:
             with corrupt, heard() as sentences, progress as bar:
-                rows = self._typed.rows
+                rows = self._read.typed.rows
                 if bar is None:
                     answer: pl.DataFrame = query(rows).lazy().collect()
                 else:

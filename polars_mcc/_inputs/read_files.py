@@ -162,13 +162,10 @@ class Logs:
         """
         of_folders = self._common(map(find_files.absolute, self.files))
         above = of_folders - self._common(map(self._below, self.files))
-        return above & self._columns_of_files if above else set()
-
-    @property
-    def _columns_of_files(self) -> set[str]:
-        """The columns of local files, and of the first object: to ask each takes long."""
-        urls = [file for file in self.files if is_url(file)][:1]
-        return {*chain(*self.schemas.values(), *map(self._schema, urls))}
+        if not above:
+            return above
+        urls = [file for file in self.files if is_url(file)][:1]  # To ask each takes long.
+        return above.intersection(chain(*self.schemas.values(), *map(self._schema, urls)))
 
     def _below(self, file: str) -> str:
         """The path of a file below the folder or glob that the user named."""

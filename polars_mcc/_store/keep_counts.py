@@ -34,6 +34,7 @@ The guide, *Nightly counts*, shows how to use it. The promises, each with its te
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +133,9 @@ def keep_counts(
         >>> kept.collect().equals(pl.read_parquet("data/digits.parquet").mcc.by("ink_band"))
         True
     """
-    listed = _listed(pred)
-    ids, named = _listed(on), [text for text in (weight, filter, latest, time) if text is not None]
-    for text in (*keys, gold, *listed, *ids, *named):
+    columns: dict[str, Any] = {"gold": gold, "pred": _listed(pred), "on": _listed(on) or None}
+    columns |= {"weight": weight, "filter": filter, "latest": latest, "time": time}
+    for text in chain(keys, *map(_listed, columns.values())):
         if not isinstance(text, str):
             raise TypeError(
                 f"keep_counts takes names of columns, or SQL, got {text}: the store keeps the "
@@ -146,16 +147,7 @@ def keep_counts(
     from polars_mcc._store.count_and_commit import keep  # noqa: PLC0415 - as above
 
     inputs = find_logs([*map(str, _listed(logs))], storage_options, may_be_gone=forget)
-    options = LogOptions(
-        gold=gold,
-        pred=listed,
-        weight=weight,
-        filter=filter,
-        outcomes=[*map(str, _listed(outcomes))] or None,
-        on=ids or None,
-        latest=latest,
-        time=time,
-    )
+    options = LogOptions(**columns, outcomes=[*map(str, _listed(outcomes))] or None)
     log = TypedLog(inputs, options, keys)
     return keep(log, str(store), forget=forget, history=history, recount=recount)
 

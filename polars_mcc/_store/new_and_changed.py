@@ -11,15 +11,8 @@ from itertools import chain
 
 import polars as pl
 
-from polars_mcc._inputs import read_files
+from polars_mcc._inputs import find_files, read_files
 from polars_mcc._inputs.buckets_and_credentials import looked_up_all
-from polars_mcc._inputs.find_files import (
-    absolute,
-    each_once,
-    named_error,
-    naming_unreadable,
-    real_paths,
-)
 from polars_mcc._inputs.formats import PARQUET, ScanFiles, format_of
 from polars_mcc._inputs.paths_and_settings import is_url, partition_columns
 from polars_mcc._inputs.read_files import Logs
@@ -70,7 +63,7 @@ class CurrentInputs:
         for path, file in self.shown.items():
             # Without a link, the file was deleted meanwhile.
             if path not in listed and os.path.islink(file):  # noqa: PTH114 - thousands of inputs
-                self.failures[path] = named_error(file, FileNotFoundError())
+                self.failures[path] = find_files.named_error(file, FileNotFoundError())
         self._each_once()
 
     def _look_at_tables(self) -> None:
@@ -93,7 +86,7 @@ class CurrentInputs:
     def _each_once(self) -> None:
         """Keep one path of each file. Two paths may lead to one file since they were listed."""
         path_of: dict[str, str] = {}
-        for path, real in each_once(self.now).items():
+        for path, real in find_files.each_once(self.now).items():
             if (other := path_of.setdefault(real, path)) != path:
                 raise ValueError(
                     f"'{other}' and '{path}' are links to one file in folders of different "
@@ -135,14 +128,14 @@ class CurrentInputs:
         files = [self.shown[path] for path in chunk]
         if self._logs.format is not PARQUET:
             [file] = files
-            with naming_unreadable(file, self._logs.format.name):
+            with find_files.naming_unreadable(file, self._logs.format.name):
                 rows = self._logs.scan_one(file)
                 has_columns = bool(rows.collect_schema())
             named = rows.with_columns(pl.lit(chunk[0]).alias(FILE))
             return named if has_columns else named.clear()
         hive_schema = self._logs.folder_dtypes[*partition_columns(chunk[0]),]
         scanned = read_files.scan_logs(replace(self._logs, files=files), FILE, hive_schema)
-        names = [*map(absolute, files)]
+        names = [*map(find_files.absolute, files)]
         paths = pl.col(FILE).replace_strict(names, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
 
@@ -156,11 +149,11 @@ class CurrentInputs:
         away = [path for path in known if path not in self.now]
         if not away:
             return {}
-        names = {where: path for path, where in real_paths(self.now).items()}
+        names = {where: path for path, where in find_files.real_paths(self.now).items()}
         inside = tuple(f"{table}/" for table in self.tables)
         places = sorted(names)
         names_now, nested = dict[str, str | None](), dict[str, str]()
-        for path, where in real_paths(away).items():
+        for path, where in find_files.real_paths(away).items():
             if where in names or f"{path}/".startswith(inside):
                 names_now[path] = names.get(where)
                 continue
@@ -184,7 +177,7 @@ class CurrentInputs:
             for entry in known
             if entry.path not in self.now and entry.path not in self.failures
         }
-        real = real_paths(unseen)
+        real = find_files.real_paths(unseen)
         away = [path for path, where in real.items() if is_named(where)]
         there = self._still_there(unseen[path] for path in away)
         return [path for path in away if path not in there]
