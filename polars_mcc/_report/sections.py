@@ -91,16 +91,13 @@ def drawings_of(
     return [] if rows[score].is_null().all() else [Drawing(alt, draw, rows, options)]
 
 
-def _fdr(answers: Answers) -> str:
-    return f"false discovery rate {100 * (1 - answers.settings.ci):.3g} %"
-
-
 def _worst_section(answers: Answers, worst: Worst) -> Section:
     """The section of the slices that are behind the rest of the log."""
     slices, settings = worst.listed.head(MAX_WORST), answers.settings
+    fdr = f"false discovery rate {100 * (1 - settings.ci):.3g} %"
     what = (
         f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows, that score "
-        f"worse than the rest of the log ({_fdr(answers)}). The slice with the largest loss is "
+        f"worse than the rest of the log ({fdr}). The slice with the largest loss is "
         "first. loss: how much better the log would score without the slice. beside: how much of "
         "the difference is left beside the other listed slices."
     )
