@@ -14,10 +14,10 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins, is_calendar
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
-from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
-from polars_mcc._report.since_when import MAX_DRAWN, WORDS, Since, days_of
+from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, WORDS, Answers, Since, Worst
 from polars_mcc._worst.failures_in_words import CONFUSION
 
+MAX_DRAWN = 5  # slices that are worse, at most, that the report names and draws
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
 _MAX_TIMES = 1000  # times in a chart, at most; the last ones are drawn
 _MAX_MATRIX_LABELS = 60  # labels in a confusion matrix that is drawn, at most
@@ -134,7 +134,7 @@ def _since_section(answers: Answers, since: Since) -> Section:
         for at, row in enumerate(worse.iter_rows(named=True)):
             own = row.get(SET, TOTAL)
             if own not in days:
-                days[own] = days_of(answers.counted, answers.timeless, own, answers.settings.metric)
+                days[own] = answers.days_of(own)
             one = without(worse[at], {WORDS, *names} - {own})
             alt = f"{row[WORDS]}{answers.of_model(row)}, since {row['since']}"
             options = {"periods": days[own], "metric": metric}
