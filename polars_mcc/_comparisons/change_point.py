@@ -33,7 +33,6 @@ from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_
 
 _PRECISION = 2.0**-32  # of an influence, as a share of the largest of its slice
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_SPARSE = 8  # possible numbers, per number; for more, to sort is faster than to count
 _FARTHEST = 8.0  # standard errors; beyond them, nothing is left to integrate
 _STEPS = 10
 
@@ -107,7 +106,7 @@ class Steps:
         rows of the slice of the same `gold`: of the same label, or of any.
         """
         # The moments of each stratum: the rows of a slice with one gold label.
-        own, at = _distinct(rows.slices * len(phi) + rows.pairs)
+        own, at = np.unique(rows.slices * len(phi) + rows.pairs, return_inverse=True)
         n, pair = added_up(rows.n, at, len(own)), own % len(phi)
         ids = own // len(phi) * (int(gold.max(initial=0)) + 1) + gold[pair]
         of_stratum = Segments(np.flatnonzero(np.diff(ids, prepend=-1)), len(ids))
@@ -120,7 +119,8 @@ class Steps:
         x = np.rint(x / unit) * unit
         # The rows of a stratum in a period, in the order of time.
         span = int(rows.periods.max(initial=0)) + 1
-        cells, of_row = _distinct(of_stratum.of_row[at] * span + rows.periods)
+        ids = of_stratum.of_row[at] * span + rows.periods
+        cells, of_row = np.unique(ids, return_inverse=True)
         t, u = (added_up(sums, of_row, len(cells)) for sums in (rows.n, rows.n * x[at]))
         stratum = cells // span
         in_time, whole = Segments.of(stratum, len(size)), size[stratum]
@@ -131,7 +131,7 @@ class Steps:
             skewed = np.where(whole > 2, drawn * (left - before) / (whole - 2), 0.0)
             apart = np.where(whole > 1, t * left / (whole - 1), 0.0)
         slices = (own // len(phi))[of_stratum.starts]
-        steps, at = _distinct(slices[stratum] * span + cells % span)
+        steps, at = np.unique(slices[stratum] * span + cells % span, return_inverse=True)
 
         def of_steps(values: Floats) -> Floats:
             return added_up(values, at, len(steps))
@@ -264,16 +264,6 @@ def _first_above(h: Floats, apart: Floats) -> Floats:
         square = 1 + (end * (node + 1) / 2) ** 2
         total += weight * np.exp(-(h**2) * square / 2) / square
     return total * end / (2 * math.pi)
-
-
-def _distinct(ids: Ints) -> tuple[Ints, Ints]:
-    """The distinct numbers, sorted; and the place of each number among them."""
-    size = int(ids.max(initial=-1)) + 1
-    if size > _SPARSE * len(ids):
-        return np.unique(ids, return_inverse=True)
-    occurs = np.zeros(size, np.bool_)
-    occurs[ids] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[ids]
 
 
 def _first_of_largest(of_slice: Segments, values: Floats) -> Ints:

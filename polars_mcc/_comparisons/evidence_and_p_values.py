@@ -311,9 +311,7 @@ def adjusted(p: Floats, correction: Correction, tests: int | None = None) -> Flo
     return corrected
 
 
-def with_adjusted(
-    slices: pl.DataFrame, correction: Correction, tests: int | None = None
-) -> pl.DataFrame:
+def with_adjusted(slices: pl.DataFrame, correction: Correction) -> pl.DataFrame:
     """Add `p_adjusted`, the column `p_value` after correction."""
-    p_adjusted = adjusted(floats(slices["p_value"]), correction, tests)
+    p_adjusted = adjusted(floats(slices["p_value"]), correction)
     return slices.with_columns(of_arrays(p_adjusted=p_adjusted))

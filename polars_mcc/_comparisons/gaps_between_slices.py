@@ -70,19 +70,13 @@ def rows_by_limits(
 
 def gap_of(slices: Compared, scale: Scale, ci: float) -> Gap:
     """The gap between slices; unknown if there are fewer than two."""
-    score = slices.score
-    number = len(score)
-    if number < 2:
+    if len(slices.score) < 2:
         return Gap()
-    lowest, highest = score.min(), score.max()
+    lowest, highest = slices.score.min(), slices.score.max()
     low, high = _limits(slices, scale, ci)
-    spread, p_value = _spread_and_p_value(slices, scale)
-    return Gap(highest - lowest, low, high, _ratio(lowest, highest), spread, p_value)
-
-
-def _ratio(lowest: float, highest: float) -> float:
-    """The smaller over the larger score; unknown at 0/0, and below 0."""
-    return lowest / highest if lowest >= 0 and highest > 0 else math.nan
+    # The smaller over the larger score; unknown at 0/0, and below 0.
+    ratio = lowest / highest if lowest >= 0 and highest > 0 else math.nan
+    return Gap(highest - lowest, low, high, ratio, *_spread_and_p_value(slices, scale))
 
 
 def _limits(slices: Compared, scale: Scale, ci: float) -> tuple[float, float]:

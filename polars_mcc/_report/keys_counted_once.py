@@ -173,11 +173,6 @@ class CountedLog:
     keys: Sequence[str]
     """The names of the keys of the counts."""
 
-    @property
-    def rows_are_draws(self) -> bool:
-        """Whether rows are independent: the log has neither clusters nor sample weights."""
-        return self.log.roles.is_frequency and self.log.roles.cluster is None
-
     def described(self, **changed: Any) -> CountedLog:  # noqa: ANN401 - of any option
         """The same log and counts, with these options changed."""
         counts = None if self.counts is None else self.counts(**changed)
@@ -193,10 +188,12 @@ class CountedLog:
     def counts_answer(self, keys: Sequence[SectionKey], *, needs_draws: bool) -> bool:
         """Whether the counts can answer a question about these keys.
 
-        `needs_draws`: the answer has intervals or p-values, so rows must be independent.
+        `needs_draws`: the answer has intervals or p-values, so rows must be independent: the log
+        has neither clusters nor sample weights.
         """
         has_keys = self.counts is not None and all({*self.keys} >= {*key.needed} for key in keys)
-        return has_keys and (self.rows_are_draws or not needs_draws)
+        are_draws = self.log.roles.is_frequency and self.log.roles.cluster is None
+        return has_keys and (are_draws or not needs_draws)
 
     def ask(
         self,

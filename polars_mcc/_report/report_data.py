@@ -18,6 +18,7 @@ from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._counts.label_hashes import Seen, labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.sides_and_slices import cut, sides_of
+from polars_mcc._counts.sliced_log import SET
 from polars_mcc._counts.warnings_on_labels_and_keys import (
     LogLabels,
     key_is_gold,
@@ -25,6 +26,7 @@ from polars_mcc._counts.warnings_on_labels_and_keys import (
     remarks,
 )
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
+from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
@@ -45,11 +47,12 @@ from polars_mcc._report.keys_counted_once import (
     set_name,
     without,
 )
-from polars_mcc._report.since_when import Since, since_when
 from polars_mcc._verbs.by_and_score import by
 from polars_mcc._verbs.calibration_and_curve_and_best_threshold import calibration
+from polars_mcc._verbs.changes import changes
 from polars_mcc._verbs.compare_and_drift import compare
 from polars_mcc._verbs.confusion import confusion
+from polars_mcc._verbs.contrast import contrast
 from polars_mcc._verbs.gaps import gaps
 from polars_mcc._verbs.worst import worst
 from polars_mcc._worst.failures_in_words import summed_up
@@ -60,6 +63,7 @@ MAX_WORST = 20  # rows in the table of the worst slices, at most
 _MAX_VALUES_IN_PAIRS = 50  # values of a key, at most, in pairs of keys that compare models
 _MAX_SLICES_OF_PAIRS = 20_000  # slices of all these pairs together, at most
 _MAX_CONFUSIONS = 5  # confusions per model that the report lists
+WORDS = "polars_mcc:words"  # a column: no key has this name
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,25 @@ class ReportSettings:
         """The options of a verb that compares; `metric` only if it is not the default."""
         is_default = isinstance(self.metric, str) and self.metric == defaults.METRIC
         return {"ci": self.ci, **({} if is_default else {"metric": self.metric})}
+
+
+class Since(NamedTuple):
+    """Since when slices are worse, the surest first."""
+
+    rows: pl.DataFrame
+    """The answer of `changes`, with each slice in words, in the column `WORDS`."""
+    query: str
+    why_not: str
+    """Why the log cannot say it, else ""."""
+
+    def with_verdict(self, verdict: str) -> pl.DataFrame:
+        """The slices with this verdict."""
+        return self.rows if self.why_not else self.rows.filter(verdict=verdict)
+
+    @property
+    def n_judged(self) -> int:
+        """The number of slices with enough rows."""
+        return self.rows.height - self.with_verdict("not judged").height
 
 
 class Worst(NamedTuple):
@@ -321,11 +344,30 @@ class Answers:
 
     @cached_property
     def since(self) -> Since | None:
-        """Since when slices are worse; None unless the log has a time."""
+        """Since when slices are worse; None unless the log has a time. The counts have no times."""
         if self.log.roles.time is None:
             return None
+        keys, rows = self.timeless, replace(self.counted, counts=None)
+        asked = [key_of_sets([(key,) for key in keys], total=True)] if keys else []
         options = {"min_n": self.settings.min_n, **self.settings.of_verb}
-        return since_when(self.counted, self.timeless, options)
+        try:
+            found, query = rows.ask("changes", changes, asked, **options)
+        except (ValueError, pl.exceptions.DuplicateError) as error:  # The verb refuses.
+            return Since(pl.DataFrame(), "", str(error))
+        names = [SET, *(key.name for key in keys)] if keys else []
+        said = slices_in_words(found, names).alias(WORDS)
+        return Since(found.with_columns(said, pl.col("since").dt.date()), query, "")
+
+    def days_of(self, of_set: str) -> pl.DataFrame:
+        """The scores by day of the slices of one set of keys, beside what their labels explain."""
+        time, log, metric = self.log.roles.time, self.log.with_frame, self.settings.metric
+        assert time is not None  # noqa: S101 - for the type checker
+        day = time.expr.dt.date().alias(time.name)
+        within = [key.of_log for key in self.timeless if set_name([key]) == of_set] or None
+        return self.counted.collect(
+            "days of changes",
+            lambda rows: contrast(log(rows), day, within=within, to="expected", metric=metric),
+        )
 
     @cached_property
     def timeless(self) -> Sequence[SectionKey]:

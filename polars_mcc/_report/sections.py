@@ -14,10 +14,10 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins, is_calendar
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
-from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, Answers, Worst
-from polars_mcc._report.since_when import MAX_DRAWN, WORDS, Since, days_of
+from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, WORDS, Answers, Since, Worst
 from polars_mcc._worst.failures_in_words import CONFUSION
 
+MAX_DRAWN = 5  # slices that are worse, at most, that the report names and draws
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
 _MAX_TIMES = 1000  # times in a chart, at most; the last ones are drawn
 _MAX_MATRIX_LABELS = 60  # labels in a confusion matrix that is drawn, at most
@@ -91,16 +91,13 @@ def drawings_of(
     return [] if rows[score].is_null().all() else [Drawing(alt, draw, rows, options)]
 
 
-def _fdr(answers: Answers) -> str:
-    return f"false discovery rate {100 * (1 - answers.settings.ci):.3g} %"
-
-
 def _worst_section(answers: Answers, worst: Worst) -> Section:
     """The section of the slices that are behind the rest of the log."""
     slices, settings = worst.listed.head(MAX_WORST), answers.settings
+    fdr = f"false discovery rate {100 * (1 - settings.ci):.3g} %"
     what = (
         f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows, that score "
-        f"worse than the rest of the log ({_fdr(answers)}). The slice with the largest loss is "
+        f"worse than the rest of the log ({fdr}). The slice with the largest loss is "
         "first. loss: how much better the log would score without the slice. beside: how much of "
         "the difference is left beside the other listed slices."
     )
@@ -137,7 +134,7 @@ def _since_section(answers: Answers, since: Since) -> Section:
         for at, row in enumerate(worse.iter_rows(named=True)):
             own = row.get(SET, TOTAL)
             if own not in days:
-                days[own] = days_of(answers.counted, answers.timeless, own, answers.settings.metric)
+                days[own] = answers.days_of(own)
             one = without(worse[at], {WORDS, *names} - {own})
             alt = f"{row[WORDS]}{answers.of_model(row)}, since {row['since']}"
             options = {"periods": days[own], "metric": metric}

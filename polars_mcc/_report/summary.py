@@ -13,9 +13,8 @@ from polars_mcc._base.values_as_text_or_markdown import count_as_text, percent, 
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._display.undefined_scores import where_undefined
-from polars_mcc._report.report_data import Answers
-from polars_mcc._report.sections import Drawing, Section, drawings_of
-from polars_mcc._report.since_when import MAX_DRAWN, WORDS
+from polars_mcc._report.report_data import WORDS, Answers
+from polars_mcc._report.sections import MAX_DRAWN, Drawing, Section, drawings_of
 
 _MAX_NAMED = 3  # slices that the verdict names
 _MAX_NAMED_GAPS = 4  # gaps that the verdict names

@@ -16,7 +16,7 @@ from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_i
 from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
-from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, unscored_columns
+from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
 from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
 from polars_mcc._frame.columns import Frame, FrameT, IntoColumn, as_expr
 from polars_mcc._frame.labels import is_text
@@ -187,8 +187,7 @@ def changes(
     columns = {"n": "n", "score": chosen.name, "expected": f"{chosen.name}_expected"}
     sides = ("before", "after")
     of_sides = {f"{name}_{side}": f"{columns[name]}_{side}" for side in sides for name in columns}
-    plain = (*_TESTS, UNTIMED, *unscored_columns(waiting=log.roles.waiting))
-    names = {SINCE: SINCE, **of_sides, **{name: name for name in plain}}
+    names = options_of_differences.names_of(log, [SINCE], of_sides, (*_TESTS, UNTIMED))
     period, name, uncut = _period(log, every)
     taken = [column for column in names.values() if column != name]
     asked = IntervalOptions(
