@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.message_parts import quoted
 from polars_mcc._counts import label_hashes
 from polars_mcc._counts.exact_sums import FloatNumbers, Numbers, numbers
 from polars_mcc._frame.columns import check_weight
@@ -119,11 +118,6 @@ class OneMetric:
     def of_rows(self, rows: Rows) -> pl.Expr:
         """The value of the metric, in a list."""
         metric = self.metric
-        if self._lacking:
-            raise pl.exceptions.SchemaError(
-                f"metric '{metric.name}' needs {quoted(self._lacking)}, which the rows of an "
-                f"expression do not tell: use frame.mcc(...).by(..., metrics='{metric.name}')"
-            )
         if self._sums_suffice:
             positive = pl.lit(None, rows.dtype) if self.positive is None else self.positive
             return self._value(sums_of(rows, positive))
@@ -148,15 +142,6 @@ class OneMetric:
         """The names of the terms that the metric needs."""
         value = self.metric.value(Terms().of(self.metric, self.zero_division))
         return {*value.meta.root_names()}
-
-    @property
-    def _lacking(self) -> list[str]:
-        """The names of terms that are not known here."""
-        t, p, c = (field(name) for name in "tpc")
-        sums = Sums.over_classes(t, p, c, self.numbers)
-        known = {*sums.columns(), *of_marginals(t, p, c, c), *terms_of(self.numbers, sums, field)}
-        known |= {*self._named(self.metric.classes), *self._named(self.metric.pairs), "unseen"}
-        return sorted(self._terms - known)
 
     @property
     def _sums_suffice(self) -> bool:
