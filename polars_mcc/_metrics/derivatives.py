@@ -174,10 +174,7 @@ class Column:
         """Change the sign."""
         return _made(-self.value, (self, -1.0))
 
-    def __pow__(self, exponent: object) -> Column:
-        """Raise to a power."""
-        return self.pow(exponent)
-
+    __pow__ = pow  # noqa: A003 - the method above
     __radd__, __rsub__ = _reflected("__add__"), _reflected("__sub__")
     __rmul__, __rtruediv__ = _reflected("__mul__"), _reflected("__truediv__")
     __rpow__ = _reflected("pow")

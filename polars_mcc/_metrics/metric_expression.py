@@ -22,18 +22,9 @@ from polars_mcc._frame.labels import (
     as_labels,
     common_dtype,
 )
+from polars_mcc._metrics import groups_as_lists
 from polars_mcc._metrics.exact_scores import OfPairs, terms_of
-from polars_mcc._metrics.groups_as_lists import (
-    Rows,
-    classes_of,
-    classes_of_labels,
-    field,
-    pairs_of,
-    pairs_of_codes,
-    pairs_of_labels,
-    struct,
-    sums_of,
-)
+from polars_mcc._metrics.groups_as_lists import Rows, field, struct
 from polars_mcc._metrics.mcc_and_one_vs_rest import (
     CLASS_DTYPES,
     CLASS_RANGES,
@@ -120,22 +111,22 @@ class OneMetric:
         metric = self.metric
         if self._sums_suffice:
             positive = pl.lit(None, rows.dtype) if self.positive is None else self.positive
-            return self._value(sums_of(rows, positive))
+            return self._value(groups_as_lists.sums_of(rows, positive))
         known = None
         if rows.listed is not None:
             literals = (pl.lit(label, rows.dtype) for label in rows.listed)
             known = [self._needed(label) for label in literals]
         by_pair = bool(metric.pairs) or isinstance(self.numbers, FloatNumbers)
         if known is not None and not by_pair:
-            return self._over_classes(classes_of_labels(rows, known))
+            return self._over_classes(groups_as_lists.classes_of_labels(rows, known))
         if known is not None and len(known) <= _FEW:
-            pairs = pairs_of_labels(rows, known)
+            pairs = groups_as_lists.pairs_of_labels(rows, known)
         elif known is None and rows.weight is None and self._codes_suffice:
-            pairs = pairs_of_codes(rows)
+            pairs = groups_as_lists.pairs_of_codes(rows)
         else:
             sides = (self._needed(side) for side in (rows.gold, rows.pred))
-            pairs = pairs_of(rows, *sides)
-        return self._over_classes(classes_of(pairs), pairs)
+            pairs = groups_as_lists.pairs_of(rows, *sides)
+        return self._over_classes(groups_as_lists.classes_of(pairs), pairs)
 
     @property
     def _terms(self) -> set[str]:

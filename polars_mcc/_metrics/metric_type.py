@@ -70,7 +70,7 @@ class Terms:
     are s), and `tn` the true negatives of all classes. `n` is the weight of the rows, and `k` the
     number of classes that occur. Products are floats, each rounded once. `positive` is the table of
     the positive class and the rest, and `total` adds up the tables of all classes. Of a log of
-    scores, there are `s`, the gold rows of `positive`, and `concordant` (see `over_levels`).
+    scores, there are `s`, the gold rows of `positive`, and `concordant` (see `_over_scores`).
     `terms["name"]` is a sum that the metric itself defines.
     """
 
