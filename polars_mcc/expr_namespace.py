@@ -69,7 +69,7 @@ class ExprMcc:
                 an expression cannot look up. Pass a function.
             polars.exceptions.SchemaError: When the query is planned: gold and pred cannot be
                 compared, a label has another dtype, the weight is not a number, or the metric needs
-                `positive`, or more than the rows of a group tell.
+                `positive`.
             polars.exceptions.InvalidOperationError: On `collect`: a label is not in `labels`; or,
                 as in `by`, a weight is negative, NaN or infinite, or the weights add up to too
                 much.

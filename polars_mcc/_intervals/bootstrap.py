@@ -128,25 +128,24 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     schema: dict[str, pl.DataType] = {_SLICE: pl.UInt32(), "n_clusters": pl.Int64()}
     schema |= dict.fromkeys(interval_options.limit_columns(names), pl.Float64())
     known: list[dict[str, float | None]] = []
-    for some in _portions(tables, method.replicates):
-        step = max(1, _AT_A_TIME // sum(table.cells.height for table in some))
-        sizes = [min(step, method.replicates - at) for at in range(0, method.replicates, step)]
-        draws = ([table.draws(generators[table.number], size) for table in some] for size in sizes)
-        replicates = _scored(log, options, some, draws)
-        without: Sequence[pl.DataFrame | None] = [None] * len(some)
-        if method.bca:
-            left = zip_longest(*(table.without_a_draw(step) for table in some))
-            without = _scored(replace(log, zero_division=None), options, some, left)
-        for table, drawn, left_out in zip(some, replicates, without, strict=True):
-            n_clusters = len(table.weights) if table.has_clusters else 0
-            limits: dict[str, float | None] = {_SLICE: table.number, "n_clusters": n_clusters}
-            for metric in options.metrics:
-                name = metric.name
-                influence = None if left_out is None else table.jackknife(left_out[name].to_numpy())
-                score, scores = slices[name][table.number], drawn[name].to_numpy()
-                interval = _interval(metric, score, scores, options.ci, influence)
-                limits |= dict(zip(interval_options.limit_columns([name]), interval, strict=True))
-            known.append(limits)
+    step = max(1, _AT_A_TIME // max(1, sum(table.cells.height for table in tables)))
+    sizes = [min(step, method.replicates - at) for at in range(0, method.replicates, step)]
+    draws = ([table.draws(generators[table.number], size) for table in tables] for size in sizes)
+    replicates = _scored(log, options, tables, draws)
+    without: Sequence[pl.DataFrame | None] = [None] * len(tables)
+    if method.bca:
+        left = zip_longest(*(table.without_a_draw(step) for table in tables))
+        without = _scored(replace(log, zero_division=None), options, tables, left)
+    for table, drawn, left_out in zip(tables, replicates, without, strict=True):
+        n_clusters = len(table.weights) if table.has_clusters else 0
+        limits: dict[str, float | None] = {_SLICE: table.number, "n_clusters": n_clusters}
+        for metric in options.metrics:
+            name = metric.name
+            influence = None if left_out is None else table.jackknife(left_out[name].to_numpy())
+            score, scores = slices[name][table.number], drawn[name].to_numpy()
+            interval = _interval(metric, score, scores, options.ci, influence)
+            limits |= dict(zip(interval_options.limit_columns([name]), interval, strict=True))
+        known.append(limits)
     shown = [pl.col("n_clusters").fill_null(0)] if log.pair_splits else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
         *log.slice, "n", *shown, *interval_options.with_limit_columns(names), *log.unscored
@@ -163,17 +162,6 @@ def _tables(log: SlicedLog, counted: pl.LazyFrame, slices: pl.LazyFrame) -> list
     return [Resampled(of_slice.drop(_SLICE), number) for (number,), of_slice in of_slices]
 
 
-def _portions(tables: Sequence[Resampled], replicates: int) -> Iterator[list[Resampled]]:
-    """Split the tables into portions whose replicates fit into memory."""
-    portion: list[Resampled] = []
-    for table in tables:
-        if sum(of_slice.cells.height for of_slice in [*portion, table]) * replicates > _AT_A_TIME:
-            yield from filter(None, [portion])
-            portion = []
-        portion.append(table)
-    yield from filter(None, [portion])
-
-
 def _scored(
     log: SlicedLog,
     options: IntervalOptions,
@@ -181,6 +169,8 @@ def _scored(
     steps: Iterable[Sequence[Ints | None]],
 ) -> list[pl.DataFrame]:
     """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
+    if not tables:
+        return []
     alone = replace(log.whole, has_models=False, slice_splits=(_SLICE, _DRAW), pair_splits=())
     names = [metric.name for metric in options.metrics]
     scores_of_draws = []

@@ -20,20 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_mcc._intervals import smoothed_tables
 from polars_mcc._intervals.auc_brier_influence import INFLUENCES, Levels
 from polars_mcc._intervals.count_arrays import Classes, Counted
-from polars_mcc._intervals.smoothed_tables import (
-    BY_GOLD,
-    BY_PRED,
-    OBSERVED,
-    POOLED,
-    ClassTable,
-    Expected,
-    observed_table,
-    pooled_pairs,
-    pseudo_rows,
-    smoothed_pairs,
-)
+from polars_mcc._intervals.smoothed_tables import BY_GOLD, BY_PRED, OBSERVED, POOLED, ClassTable
 from polars_mcc._metrics.derivatives import ArrayColumns, Column, NoDerivativeError, OfLabels
 from polars_mcc._metrics.mcc_and_one_vs_rest import TwoByTwo
 from polars_mcc._metrics.metric_type import Metric, OverClasses, OverPairs, Terms
@@ -148,11 +138,13 @@ def values_of(
     A metric of pairs needs the `pairs` of the classes.
     """
     values: list[Floats] = [np.zeros(0)]
-    observed = observed_table(classes)
+    observed = smoothed_tables.observed_table(classes)
     for part, tables in portions(classes, [] if pairs is None else [(observed, pairs)]):
         terms: Terms
         if pairs is None:
-            _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
+            _, terms = columns_of_classes(
+                part, [smoothed_tables.observed_table(part)], [metric], zero_division
+            )
         else:
             _, terms = columns_of_pairs(coded(part, tables[0][1]), classes.every)
         value = differentiated(metric, terms, zero_division).of_slices().value[..., :]
@@ -279,7 +271,7 @@ def _pseudo_rows(
     In the table by prediction, v_i/m is of the prediction j. If a slice does not have all m
     classes, a part of a miss is beyond: it has another label, or another prediction.
     """
-    w, u, v = pseudo_rows(table, is_by_pred=is_by_pred)
+    w, u, v = smoothed_tables.pseudo_rows(table, is_by_pred=is_by_pred)
     n, total, squares = (rows.spread(rows.sum(x)) - x for x in (u, u * gold, u * gold**2))
     hit = gold + pred + both
     misses = Moments(v * n, v * (total + pred * n), v * (squares + 2 * pred * total + pred**2 * n))
@@ -305,7 +297,7 @@ def influences_on_pairs(
     classes: Classes,
     pairs: Counted,
     metrics: Sequence[Metric],
-    expected: Expected | None = None,
+    expected: smoothed_tables.Expected | None = None,
     *,
     is_smoothed: bool = True,
 ) -> dict[str, Influence]:
@@ -321,12 +313,12 @@ def influences_on_pairs(
     sides = ("gold",) if are_means else ("gold", "pred")
     pooled = None
     if is_smoothed and expected is not None and not are_means:
-        pooled = pooled_pairs(classes, expected)
+        pooled = smoothed_tables.pooled_pairs(classes, expected)
     found, first = [], 0
-    for part, [(_, own)] in portions(classes, [(observed_table(classes), pairs)]):
+    for part, [(_, own)] in portions(classes, [(smoothed_tables.observed_table(classes), pairs)]):
         tables = [coded(part, own)]
         if is_smoothed:
-            tables += [smoothed_pairs(part, own, side) for side in sides]
+            tables += [smoothed_tables.smoothed_pairs(part, own, side) for side in sides]
         if pooled is not None:
             tables.append(pooled.of_slices(first, own.number))
         found.append(_of_some_pairs(part, own.pred, tables, metrics))

@@ -88,13 +88,7 @@ def between(
         seen = np.where(has_others, seen, draws.with_rows(np.ones(len(gold), bool)))
         hits = is_never * rows.spread(_largest_rate(unseen, ci))
         false = is_other * rows.spread(_largest_rate(seen, ci))
-        none = np.zeros_like(t)
-        rates = (
-            (none, false),
-            (hits, none),
-            (none, false * _NEARLY_NOTHING),
-            (hits * _NEARLY_NOTHING, none),
-        )
+        rates = _rates(hits, false, np.zeros_like(t))
         tables = (_table(classes, pairs, is_never, *both) for both in rates)
         is_kept = chosen[rows.of_row]
         some = [ClassTable(*(counts[is_kept] for counts in table)) for table in tables]
@@ -120,25 +114,26 @@ def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> d
     if not chosen.any():
         return {}
     hits, false = (_largest_rate(n, ci) for n in (unseen, seen))
-    tables = []
-    for scale in (1.0, _NEARLY_NOTHING):
-        recall, false_alarms = scale * hits, scale * false
-        p_lost, p_found = false_alarms * (s - t), recall * t
-        for p, c in (
-            (
-                np.where(is_never, p_lost, s - false_alarms * t),
-                np.where(is_never, 0, t - false_alarms * t),
-            ),
-            (np.where(is_never, p_found, s - recall * (s - t)), np.where(is_never, p_found, t)),
-        ):
-            counts = t, p, c, t - c, p - c, s - t - p + c
-            tables.append(ClassTable.plain(counts, classes.n_other_classes))
+    unseen_rows = np.where(is_never, t, s - t)
+    seen_rows, none, tables = s - unseen_rows, np.zeros_like(t), []
+    for recall, wrong in _rates(hits, false, none):
+        found, lost = recall * unseen_rows, wrong * seen_rows
+        cells = np.stack([found, unseen_rows - found, lost, seen_rows - lost])
+        tp, fn, fp, tn = np.where(is_never, cells, cells[::-1])  # of the class, or of its rest
+        counts = t, tp + fp, tp, fn, fp, tn
+        tables.append(ClassTable.plain(counts, classes.n_other_classes))
     col, _ = columns_of_classes(classes, tables, [], None)
     scores = TwoByTwo.of_floats(col).scores(None)
     return {
         name: Between(*np.where(chosen, score.value, math.nan))  # type: ignore[attr-defined]
         for name, score in scores.items()
     }
+
+
+def _rates(hits: Floats, false: Floats, none: Floats) -> list[tuple[Floats, Floats]]:
+    """The recall of what is never predicted, and the false alarms, at each table of `Between`."""
+    ends = [(none, false), (hits, none)]
+    return [*ends, *((_NEARLY_NOTHING * recall, _NEARLY_NOTHING * wrong) for recall, wrong in ends)]
 
 
 def _largest_rate(draws: Floats, ci: float) -> Floats:

@@ -132,19 +132,14 @@ def of_call(text: str) -> Metric | None:
         return None
     make, example = CALLS[name.strip()]
     try:
-        call = _parsed(text.strip())
+        call = ast.parse(text.strip(), mode="eval").body
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            raise TypeError("it is more than a call")  # noqa: TRY301
         options = {str(option.arg): _value(option.value) for option in call.keywords}
         return make(*map(_value, call.args), **options)
     except (SyntaxError, TypeError) as error:
         why = "" if isinstance(error, SyntaxError) else f": {error}"
         raise ValueError(f"'{text}' is no metric{why}; write it as in {example}") from error
-
-
-def _parsed(text: str) -> ast.Call:
-    call = ast.parse(text, mode="eval").body
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-        raise TypeError("it is more than a call")
-    return call
 
 
 def _value(node: ast.expr) -> Any:  # noqa: ANN401

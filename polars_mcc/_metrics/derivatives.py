@@ -174,10 +174,7 @@ class Column:
         """Change the sign."""
         return _made(-self.value, (self, -1.0))
 
-    def __pow__(self, exponent: object) -> Column:
-        """Raise to a power."""
-        return self.pow(exponent)
-
+    __pow__ = pow  # noqa: A003 - the method above
     __radd__, __rsub__ = _reflected("__add__"), _reflected("__sub__")
     __rmul__, __rtruediv__ = _reflected("__mul__"), _reflected("__truediv__")
     __rpow__ = _reflected("pow")
@@ -383,33 +380,30 @@ class OfLabels:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         """A method of the expression; of a column, if an argument is one."""
         attribute = getattr(self.of, name)
-        if not callable(attribute):
-            return OfLabels(self.columns, attribute)
+        return self._method(name) if callable(attribute) else OfLabels(self.columns, attribute)
 
+    def _method(self, name: str) -> Callable[..., object]:
         def method(*values: object, **options: object) -> object:
             if any(isinstance(value, Column) for value in (*values, *options.values())):
                 return getattr(self.columns.number(self, is_total=False), name)(*values, **options)
-            return OfLabels(self.columns, attribute(*map(_expression, values), **options))
+            return OfLabels(
+                self.columns, getattr(self.of, name)(*map(_expression, values), **options)
+            )
 
         return method
 
     __hash__ = object.__hash__
 
 
-def _operation(name: str) -> Callable[..., object]:
-    def operation(self: OfLabels, *other: object) -> object:
-        if any(isinstance(value, Column) for value in other):
-            return getattr(self.columns.number(self, is_total=False), name)(*other)
-        return OfLabels(self.columns, getattr(self.of, name)(*map(_expression, other)))
-
-    return operation
+def _operator(name: str) -> Callable[..., object]:
+    return lambda self, *other: self._method(name)(*other)
 
 
 for _name in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod", "and", "or"):
-    setattr(OfLabels, f"__{_name}__", _operation(f"__{_name}__"))
-    setattr(OfLabels, f"__r{_name}__", _operation(f"__r{_name}__"))
+    setattr(OfLabels, f"__{_name}__", _operator(f"__{_name}__"))
+    setattr(OfLabels, f"__r{_name}__", _operator(f"__r{_name}__"))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "invert"):
-    setattr(OfLabels, f"__{_name}__", _operation(f"__{_name}__"))
+    setattr(OfLabels, f"__{_name}__", _operator(f"__{_name}__"))
 
 
 def _expression(part: object) -> Any:  # noqa: ANN401

@@ -36,7 +36,13 @@ from polars_mcc._metrics.mcc_and_one_vs_rest import (
     summed,
 )
 from polars_mcc._metrics.metric_type import Metric, Sum, Terms, Value, sum_name
-from polars_mcc._metrics.score_levels_and_bins import levels_of, over_levels
+from polars_mcc._metrics.score_levels_and_bins import (
+    BOTH,
+    in_floats,
+    levels_of,
+    of_bins,
+    probabilities,
+)
 
 _OCCURS = "seen"
 _ROWS = "of:rows"
@@ -55,10 +61,8 @@ def measure(
     Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
     `positive` is true for the positive class.
     """
-    has_classes, has_pairs = (
-        any(metric.classes for metric in metrics),
-        any(metric.pairs for metric in metrics),
-    )
+    has_classes = any(metric.classes for metric in metrics)
+    has_pairs = any(metric.pairs for metric in metrics)
     terms = OfLists() if log.is_multilabel else Terms()
     values = {metric.name: metric.value(terms.of(metric, log.zero_division)) for metric in metrics}
     needs_labels = any(LABELS_OF_LOG in value.meta.root_names() for value in values.values())
@@ -151,16 +155,29 @@ def _aggregated(
 
 
 def _over_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
-    """The sums over levels and bins of scores that metrics define, and `concordant`."""
+    """The sums that metrics define over levels and bins of scores; the plan uses levels twice.
+
+    The result has `concordant`, twice the number of pairs of a positive and a negative row whose
+    positive row has the larger score; a tie counts as a half. It is exact, and rounded once.
+    """
     binnings = dict.fromkeys(metric.binning for metric in metrics if metric.bins)
-    by_binning = {
-        binning: _by_column([one for one in metrics if one.binning == binning], "bins")
-        for binning in binnings
-    }
     levels = levels_of(log, pairs, binnings).cache()
-    of_levels = _by_column(metrics, "levels")
-    are_probabilities = any(metric.are_probabilities for metric in metrics)
-    return over_levels(log, levels, of_levels, by_binning, are_probabilities=are_probabilities)
+    positive, negative = map(pl.col, BOTH)
+    below = 2 * (pl.col("all_negative") - pl.col("fp")) + negative
+    concordant = log.numbers.product(positive, below).carried().sum()
+    exact = log.per_slice(levels, **concordant.columns("concordant"))
+    number = concordant.from_columns("concordant", pl.col).to_float()
+    floats = in_floats(log, levels)
+    if any(metric.are_probabilities for metric in metrics):
+        floats = probabilities(log, floats)
+    slices = exact.select(*log.slice, concordant=number)
+    sums = _by_column(metrics, "levels")
+    slices = log.beside(slices, log.per_slice_in_order(floats, ["pred"], sums))
+    for binning in binnings:
+        sums = _by_column([metric for metric in metrics if metric.binning == binning], "bins")
+        bins = log.per_slice_in_order(of_bins(log, floats, binning), ["bin"], sums)
+        slices = log.beside(slices, bins)
+    return slices
 
 
 def terms_of(numbers: Numbers, sums: Sums, column: Col = pl.col) -> dict[str, pl.Expr]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.message_parts import quoted
 from polars_mcc._counts import label_hashes
 from polars_mcc._counts.exact_sums import FloatNumbers, Numbers, numbers
 from polars_mcc._frame.columns import check_weight
@@ -23,18 +22,9 @@ from polars_mcc._frame.labels import (
     as_labels,
     common_dtype,
 )
+from polars_mcc._metrics import groups_as_lists
 from polars_mcc._metrics.exact_scores import OfPairs, terms_of
-from polars_mcc._metrics.groups_as_lists import (
-    Rows,
-    classes_of,
-    classes_of_labels,
-    field,
-    pairs_of,
-    pairs_of_codes,
-    pairs_of_labels,
-    struct,
-    sums_of,
-)
+from polars_mcc._metrics.groups_as_lists import Rows, field, struct
 from polars_mcc._metrics.mcc_and_one_vs_rest import (
     CLASS_DTYPES,
     CLASS_RANGES,
@@ -119,44 +109,30 @@ class OneMetric:
     def of_rows(self, rows: Rows) -> pl.Expr:
         """The value of the metric, in a list."""
         metric = self.metric
-        if self._lacking:
-            raise pl.exceptions.SchemaError(
-                f"metric '{metric.name}' needs {quoted(self._lacking)}, which the rows of an "
-                f"expression do not tell: use frame.mcc(...).by(..., metrics='{metric.name}')"
-            )
         if self._sums_suffice:
             positive = pl.lit(None, rows.dtype) if self.positive is None else self.positive
-            return self._value(sums_of(rows, positive))
+            return self._value(groups_as_lists.sums_of(rows, positive))
         known = None
         if rows.listed is not None:
             literals = (pl.lit(label, rows.dtype) for label in rows.listed)
             known = [self._needed(label) for label in literals]
         by_pair = bool(metric.pairs) or isinstance(self.numbers, FloatNumbers)
         if known is not None and not by_pair:
-            return self._over_classes(classes_of_labels(rows, known))
+            return self._over_classes(groups_as_lists.classes_of_labels(rows, known))
         if known is not None and len(known) <= _FEW:
-            pairs = pairs_of_labels(rows, known)
+            pairs = groups_as_lists.pairs_of_labels(rows, known)
         elif known is None and rows.weight is None and self._codes_suffice:
-            pairs = pairs_of_codes(rows)
+            pairs = groups_as_lists.pairs_of_codes(rows)
         else:
             sides = (self._needed(side) for side in (rows.gold, rows.pred))
-            pairs = pairs_of(rows, *sides)
-        return self._over_classes(classes_of(pairs), pairs)
+            pairs = groups_as_lists.pairs_of(rows, *sides)
+        return self._over_classes(groups_as_lists.classes_of(pairs), pairs)
 
     @property
     def _terms(self) -> set[str]:
         """The names of the terms that the metric needs."""
         value = self.metric.value(Terms().of(self.metric, self.zero_division))
         return {*value.meta.root_names()}
-
-    @property
-    def _lacking(self) -> list[str]:
-        """The names of terms that are not known here."""
-        t, p, c = (field(name) for name in "tpc")
-        sums = Sums.over_classes(t, p, c, self.numbers)
-        known = {*sums.columns(), *of_marginals(t, p, c, c), *terms_of(self.numbers, sums, field)}
-        known |= {*self._named(self.metric.classes), *self._named(self.metric.pairs), "unseen"}
-        return sorted(self._terms - known)
 
     @property
     def _sums_suffice(self) -> bool:

@@ -70,7 +70,7 @@ class Terms:
     are s), and `tn` the true negatives of all classes. `n` is the weight of the rows, and `k` the
     number of classes that occur. Products are floats, each rounded once. `positive` is the table of
     the positive class and the rest, and `total` adds up the tables of all classes. Of a log of
-    scores, there are `s`, the gold rows of `positive`, and `concordant` (see `over_levels`).
+    scores, there are `s`, the gold rows of `positive`, and `concordant` (see `_over_scores`).
     `terms["name"]` is a sum that the metric itself defines.
     """
 
@@ -172,29 +172,14 @@ class OverClasses(OverPairs):
         self.rows_squared = self.gold_times_pred = unit
 
     # Most metrics need few of these.
-    @cached_property
-    def _each(self) -> TwoByTwo:
-        return TwoByTwo.of_floats(self._column)
-
-    @cached_property
-    def covariance(self) -> Any:  # type: ignore[override] # noqa: ANN401
-        return self._each.covariance.sum()
-
-    @cached_property
-    def var_gold(self) -> Any:  # type: ignore[override] # noqa: ANN401
-        return self._each.var_gold.sum()
-
-    @cached_property
-    def var_pred(self) -> Any:  # type: ignore[override] # noqa: ANN401
-        return self._each.var_pred.sum()
-
-    @cached_property
-    def hits_times_rows(self) -> Any:  # type: ignore[override] # noqa: ANN401
-        return (self._column("hits") / self.s).sum()
-
-    @cached_property
-    def chance_disagreement(self) -> Any:  # type: ignore[override] # noqa: ANN401
-        return self.covariance + (self._column("fn") / self.s).sum()
+    _each = cached_property(lambda self: TwoByTwo.of_floats(self._column))
+    covariance: Any = cached_property(lambda self: self._each.covariance.sum())
+    var_gold: Any = cached_property(lambda self: self._each.var_gold.sum())
+    var_pred: Any = cached_property(lambda self: self._each.var_pred.sum())
+    hits_times_rows: Any = cached_property(lambda self: (self._column("hits") / self.s).sum())
+    chance_disagreement: Any = cached_property(
+        lambda self: self.covariance + (self._column("fn") / self.s).sum()
+    )
 
     @cached_property
     def positive(self) -> TwoByTwo:  # type: ignore[override]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
@@ -15,6 +14,7 @@ from polars_mcc._metrics.metric_type import Metric, Range, Terms, Value
 
 _ODDS = Range(0, math.inf, "[0, ∞]")
 _COUNT = Range(0, lambda terms: terms.n, "[0, s]")
+_GLAS = "Glas et al. 2003, Journal of Clinical Epidemiology 56"
 _SIMEL = "Simel, Samsa and Matchar 1991, Journal of Clinical Epidemiology 44"
 
 
@@ -51,38 +51,25 @@ def _rate(name: str, formula: str, source: str, *peers: str) -> Metric:
 
 
 def _odds(
-    name: str,
-    of: Callable[[Mapping[str, pl.Expr]], tuple[pl.Expr, pl.Expr]],
-    *,
-    formula: str,
-    undefined: str,
-    source: str,
-    peer: str,
+    name: str, of: tuple[str, str], formula: str, undefined: str, source: str, *, peer: str
 ) -> Metric:
     """A ratio of products of counts, infinite at x/0. Null without gold rows of both classes."""
 
     def value(terms: Terms) -> pl.Expr:
-        table = terms.positive
-        counts = {cell: _float(getattr(table, cell)) for cell in ("tp", "fn", "fp", "tn", "gold")}
-        rest = counts["rest"] = counts["fp"] + counts["tn"]
-        part, whole = of(counts)
+        cells = terms.positive._asdict()
+        counts = {cell: _float(cells[cell]) for cell in ("tp", "fn", "fp", "tn", "gold")}
+        counts["rest"] = counts["fp"] + counts["tn"]
+        part, whole = (counts[one] * counts[other] for one, other in map(str.split, of))
         at_0 = terms.zero_division
         if name in ERRORS and at_0 is not None:
             at_0 = 1 - at_0
         ratio = except_where((part == 0) & (whole == 0), part / whole, at_0)
-        return except_where((counts["gold"] == 0) | (rest == 0), ratio, None)
+        return except_where((counts["gold"] == 0) | (counts["rest"] == 0), ratio, None)
 
     peers = (f"PyCM: {peer}",)
+    both = metric_type.has_both
     return Metric(
-        name,
-        value,
-        formula,
-        source,
-        _ODDS,
-        undefined,
-        peers,
-        has_gold=metric_type.has_both,
-        is_log=True,
+        *(name, value, formula, source, _ODDS, undefined, peers), has_gold=both, is_log=True
     )
 
 
@@ -151,28 +138,11 @@ _METRICS = [
     _rate("fnr", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
     _rate("fpr", "fp / (tn + fp)", metric_type.FAWCETT, "PyCM: FPR"),
     _rate("for", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
+    _odds("lr_pos", ("tp rest", "fp gold"), "tpr / fpr", "tp + fp = 0", _SIMEL, peer="PLR"),
+    _odds("lr_neg", ("fn rest", "tn gold"), "fnr / tnr", "fn + tn = 0", _SIMEL, peer="NLR"),
     _odds(
-        "lr_pos",
-        lambda n: (n["tp"] * n["rest"], n["fp"] * n["gold"]),
-        formula="tpr / fpr",
-        undefined="tp + fp = 0",
-        source=_SIMEL,
-        peer="PLR",
-    ),
-    _odds(
-        "lr_neg",
-        lambda n: (n["fn"] * n["rest"], n["tn"] * n["gold"]),
-        formula="fnr / tnr",
-        undefined="fn + tn = 0",
-        source=_SIMEL,
-        peer="NLR",
-    ),
-    _odds(
-        "dor",
-        lambda n: (n["tp"] * n["tn"], n["fp"] * n["fn"]),
-        formula="lr_pos / lr_neg = tp·tn / (fp·fn)",
-        undefined="tp + fp = 0 or fn + tn = 0",
-        source="Glas et al. 2003, Journal of Clinical Epidemiology 56",
+        *("dor", ("tp tn", "fp fn"), "lr_pos / lr_neg = tp·tn / (fp·fn)"),
+        *("tp + fp = 0 or fn + tn = 0", _GLAS),
         peer="DOR",
     ),
     Metric(

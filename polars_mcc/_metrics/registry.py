@@ -390,15 +390,13 @@ def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
     for metric in metrics:
         if metric.name in _BUILT_IN and metric is _REGISTRY[metric.name]:
             continue  # Tests check them.
-        for kind, schema, sums in (
-            ("class", classes, metric.classes),
-            ("pair", pairs, metric.pairs),
-        ):
-            for expression in (sum_(pl.col) for sum_ in sums.values()):
-                rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
-                dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
-                if isinstance(dtype, pl.List):
-                    raise pl.exceptions.SchemaError(
-                        f"metric '{metric.name}' has a value for each {kind}, but must have one "
-                        f"per slice; aggregate it, as in {expression}.mean() or .min()"
-                    )
+        of_classes = [("class", classes, sum_(pl.col)) for sum_ in metric.classes.values()]
+        of_pairs = [("pair", pairs, sum_(pl.col)) for sum_ in metric.pairs.values()]
+        for kind, schema, expression in of_classes + of_pairs:
+            rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
+            dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
+            if isinstance(dtype, pl.List):
+                raise pl.exceptions.SchemaError(
+                    f"metric '{metric.name}' has a value for each {kind}, but must have one "
+                    f"per slice; aggregate it, as in {expression}.mean() or .min()"
+                )

@@ -5,7 +5,7 @@ A level is a threshold too: the rows at or above it are `tp` and `fp`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import polars as pl
@@ -133,34 +133,6 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame, binning: Binning) -> pl.LazyFr
     }
     levels = levels.rename({binning.column: "bin"})
     return log.split_by("bin").per_slice_in_order(levels, ["pred"], sums, **ends)
-
-
-def over_levels(
-    log: SlicedLog,
-    levels: pl.LazyFrame,
-    of_levels: Mapping[str, pl.Expr],
-    by_binning: Mapping[Binning, Mapping[str, pl.Expr]],
-    *,
-    are_probabilities: bool,
-) -> pl.LazyFrame:
-    """Aggregate the levels of each slice, which the plan uses twice, and its bins.
-
-    The result has `concordant`, twice the number of pairs of a positive and a negative row whose
-    positive row has the larger score; a tie counts as a half. It is exact, and rounded once.
-    """
-    positive, negative = map(pl.col, BOTH)
-    below = 2 * (pl.col("all_negative") - pl.col("fp")) + negative
-    concordant = log.numbers.product(positive, below).carried().sum()
-    exact = log.per_slice(levels, **concordant.columns("concordant"))
-    number = concordant.from_columns("concordant", pl.col).to_float()
-    floats = in_floats(log, levels)
-    floats = probabilities(log, floats) if are_probabilities else floats
-    slices = exact.select(*log.slice, concordant=number)
-    slices = log.beside(slices, log.per_slice_in_order(floats, ["pred"], of_levels))
-    for binning, sums in by_binning.items():
-        bins = log.per_slice_in_order(of_bins(log, floats, binning), ["bin"], sums)
-        slices = log.beside(slices, bins)
-    return slices
 
 
 def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
