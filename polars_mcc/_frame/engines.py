@@ -233,12 +233,11 @@ def joined_by_engine(
 
     def check() -> None:
         dtypes = {name: outcomes.schema[name] for name in (*keys, gold.name)}
-        of_two = collected(twice, {**dtypes, _OTHER: dtypes[gold.name]})
-        for row in of_two.iter_rows(named=True):
+        for row in collected(twice, {**dtypes, _OTHER: dtypes[gold.name]}).iter_rows(named=True):
             which, labels = [(key, row[key]) for key in keys], (row[gold.name], row[_OTHER])
-            named = None if latest is None else latest.name
-            msg = "".join(map(str, of_two_labels(which, labels, gold.name, named)))
-            raise pl.exceptions.InvalidOperationError(msg)
+            time = None if latest is None else latest.name
+            message = of_two_labels(which, labels, gold.name, time)
+            raise pl.exceptions.InvalidOperationError("".join(map(str, message)))
 
     frame = _beside(source.frame, labels.drop(_OTHER), keys)
     return replace(source, frame=frame, check_rows=check)
