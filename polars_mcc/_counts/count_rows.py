@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._counts.exact_sums import weight_failures
 from polars_mcc._counts.sliced_log import KEY, LABELLED, SET, SlicedLog
 from polars_mcc._keys.any_key import KeySet

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, Weighed, roots
 from polars_mcc._frame.labels import LabelsDiffer, of_two_labels

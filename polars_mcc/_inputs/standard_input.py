@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.errors_and_warnings import reason
 from polars_mcc._base.message_parts import in_shell, quoted
 from polars_mcc._inputs.find_files import named_error
 from polars_mcc._inputs.formats import (

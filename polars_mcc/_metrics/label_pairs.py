@@ -13,7 +13,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_number
-from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.errors_and_warnings import reason
 from polars_mcc._frame.labels import as_label, from_text, is_text
 from polars_mcc._metrics.metric_type import Sum
 

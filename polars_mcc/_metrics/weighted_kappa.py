@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_choice
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._frame.labels import as_labels
 from polars_mcc._metrics.derivatives import ArrayColumns
 from polars_mcc._metrics.label_pairs import (

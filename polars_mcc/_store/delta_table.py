@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import check_installed
+from polars_mcc._base.errors_and_warnings import check_installed
 from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url
 from polars_mcc._store.stored_dtypes import delta_dtype, schema_as_text, schema_of_text
 
