@@ -2,7 +2,7 @@
 
 import sys
 
-from polars_mcc._base.errors_on_collect import missing
+from polars_mcc._base.errors_and_warnings import missing
 
 
 def main() -> None:

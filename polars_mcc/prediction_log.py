@@ -12,10 +12,9 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import in_own_words
+from polars_mcc._base.errors_and_warnings import in_own_words, warn_of
 from polars_mcc._base.message_parts import Words, as_code, refused
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.label_hashes import Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some

@@ -16,11 +16,10 @@ from typing import Any
 import polars as pl
 from cyclopts import App, Parameter
 
-from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.errors_and_warnings import PredictionLogWarning, reason
 from polars_mcc._base.message_parts import in_shell, of_error, option, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._base.visible_text import say, visible_lines
-from polars_mcc._base.warnings_to_users import PredictionLogWarning
 from polars_mcc._cli import outputs
 from polars_mcc._cli.shared_options import OutputOptions
 from polars_mcc._counts.label_hashes import Seen, seen

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._counts.exact_sums import weight_failures
 from polars_mcc._counts.sliced_log import KEY, LABELLED, SET, SlicedLog
 from polars_mcc._keys.any_key import KeySet
@@ -159,14 +159,10 @@ def _from_rows(log: SlicedLog, sets: Mapping[str, KeySet]) -> pl.LazyFrame:
         return one_set.rows.rename(free).with_columns(_named(log, name))
 
     pairs = count_pairs(stacked, pl.concat(map(rows_of, sets), how="diagonal"))
-    values = {
-        KEY + key: pl.coalesce(
-            pl.when(pl.col(SET) == name).then(KEY + own[key])
-            for name, own in column_of.items()
-            if key in own
-        )
-        for key in log.keys
-        if key not in shared
-    }
-    named = pairs.with_columns(**values)
+
+    def value(key: str) -> pl.Expr:
+        own = {name: of_set[key] for name, of_set in column_of.items() if key in of_set}
+        return pl.coalesce(pl.when(pl.col(SET) == name).then(KEY + own[name]) for name in own)
+
+    named = pairs.with_columns(**{KEY + key: value(key) for key in log.keys if key not in shared})
     return named.select(*log.slice, "gold", "pred", *log.pair_splits, *count_columns(log))

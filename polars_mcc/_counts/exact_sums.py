@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 
 _LARGEST_COUNT = 2**63 - 1
 _LIMB = 2**60

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -108,12 +108,16 @@ def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
     return Pair(codes[0] * radix + codes[1], radix)
 
 
+NamedLabels: TypeAlias = dict[str, Collection[object]]
+"""The labels that tables of metrics name, such as costs, by the name of the metric."""
+
+
 @dataclass
 class Seen:
     """The labels that queries counted, for warnings: most need no second look at the log."""
 
-    named: dict[str, Collection[object]] = field(default_factory=dict)
-    """The labels that tables of metrics name, by metric: they are looked for among the counted."""
+    named: NamedLabels = field(default_factory=dict)
+    """They are looked for among the counted labels."""
     hashes: pl.Series | None = None
     """The hashes of all counted labels, each once: of text, or of integers if some are named."""
     labelled: pl.DataFrame | None = None
@@ -124,13 +128,7 @@ class Seen:
     label."""
 
     @classmethod
-    def of(
-        cls,
-        log: SlicedLog,
-        pairs: pl.DataFrame,
-        positive: object,
-        named: dict[str, Collection[object]],
-    ) -> Seen:
+    def of(cls, log: SlicedLog, pairs: pl.DataFrame, positive: object, named: NamedLabels) -> Seen:
         """What the counts of the pairs of a log show; `named` are labels to look for."""
         labels, is_hit = cls(named), pl.col("gold") == pl.col("pred")
         labels.look(log, pairs)

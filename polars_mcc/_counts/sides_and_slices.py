@@ -10,7 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Role
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._base.message_parts import Words, option, refused, renamed, said
 from polars_mcc._counts import sliced_log
 from polars_mcc._counts.exact_sums import numbers

@@ -260,17 +260,12 @@ class SlicedLog:
         # Several models share one scan and must have one dtype. The labels of a single model are
         # cast later, on the counts.
         frame = self.frame.cache() if self.has_models else self.frame
-        return pl.concat(
-            frame.select(
-                *model_slice,
-                "gold",
-                "weight",
-                *self.pair_splits,
-                *self.weight_sums,
-                pred=pl.col(PRED + name).cast(self.pred_dtype) if self.has_models else PRED + name,
-            )
-            for name, model_slice in self.each_model()
-        )
+        others, of_models = ["gold", "weight", *self.pair_splits, *self.weight_sums], []
+        for name, model_slice in self.each_model():
+            pred = pl.col(PRED + name)
+            pred = pred.cast(self.pred_dtype) if self.has_models else pred
+            of_models.append(frame.select(*model_slice, *others, pred=pred))
+        return pl.concat(of_models)
 
     def distinct_labels(self) -> pl.LazyFrame:
         """The sorted labels of rows, gold or predicted, without null and weights of 0: a column."""

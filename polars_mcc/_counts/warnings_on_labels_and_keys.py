@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from polars_mcc._base.errors_and_warnings import warn_of
 from polars_mcc._base.message_parts import Words, quoted, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
-from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.label_hashes import SEEN, Seen, hash_of, hashed
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import PRED

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import missing
+from polars_mcc._base.errors_and_warnings import missing
 from polars_mcc._base.slice_names import clause, value_in_words
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._counts.sliced_log import SET

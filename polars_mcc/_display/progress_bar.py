@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import in_own_words, missing
+from polars_mcc._base.errors_and_warnings import in_own_words, missing
 from polars_mcc._base.unstable_polars import batches_of, is_scan_alone, source_of
 from polars_mcc._counts.pair_counts import READING, Reading
 from polars_mcc._frame.columns import Frame, as_expr, polars_frame

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import missing
+from polars_mcc._base.errors_and_warnings import missing
 from polars_mcc._base.slice_names import slice_name, value_in_words
 from polars_mcc._base.values_as_text_or_markdown import as_text, label_text
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SAID, SET

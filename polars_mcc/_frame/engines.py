@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._frame.columns import IntoColumn, NamedColumns, Weighed, roots
 from polars_mcc._frame.labels import LabelsDiffer, of_two_labels
@@ -233,12 +233,11 @@ def joined_by_engine(
 
     def check() -> None:
         dtypes = {name: outcomes.schema[name] for name in (*keys, gold.name)}
-        of_two = collected(twice, {**dtypes, _OTHER: dtypes[gold.name]})
-        for row in of_two.iter_rows(named=True):
+        for row in collected(twice, {**dtypes, _OTHER: dtypes[gold.name]}).iter_rows(named=True):
             which, labels = [(key, row[key]) for key in keys], (row[gold.name], row[_OTHER])
-            named = None if latest is None else latest.name
-            msg = "".join(map(str, of_two_labels(which, labels, gold.name, named)))
-            raise pl.exceptions.InvalidOperationError(msg)
+            time = None if latest is None else latest.name
+            message = of_two_labels(which, labels, gold.name, time)
+            raise pl.exceptions.InvalidOperationError("".join(map(str, message)))
 
     frame = _beside(source.frame, labels.drop(_OTHER), keys)
     return replace(source, frame=frame, check_rows=check)

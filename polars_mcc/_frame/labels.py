@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 import polars as pl
 
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._base.message_parts import Words, cast, column, option, refused, said, sql_text
 from polars_mcc._base.values_as_text_or_markdown import BOOLEANS, read_as
 

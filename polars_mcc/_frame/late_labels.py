@@ -10,11 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, in_own_words, unless
+from polars_mcc._base.errors_and_warnings import Failure, in_own_words, unless, warn_of
 from polars_mcc._base.message_parts import cast, column, option, quoted, said
 from polars_mcc._base.unstable_polars import at_largest
 from polars_mcc._base.values_as_text_or_markdown import as_text
-from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._frame import columns
 from polars_mcc._frame.columns import Frame, NamedColumns, as_expr
 from polars_mcc._frame.labels import as_compared, common_dtype, from_text, is_text, of_two_labels

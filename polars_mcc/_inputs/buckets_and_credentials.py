@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from polars_mcc._base.errors_on_collect import missing
+from polars_mcc._base.errors_and_warnings import missing
 from polars_mcc._inputs.paths_and_settings import Options, is_url
 from polars_mcc._store.delta_table import Input
 

@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.errors_and_warnings import reason
 from polars_mcc._base.message_parts import in_shell, quoted
 from polars_mcc._inputs.formats import FORMATS, NDJSON, PARQUET, ROWS_FOR_DTYPES, STDIN, by_suffix
 from polars_mcc._inputs.paths_and_settings import is_url, partitions

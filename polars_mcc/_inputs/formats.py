@@ -25,7 +25,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import check_installed
+from polars_mcc._base.errors_and_warnings import check_installed
 from polars_mcc._base.unstable_polars import parquet_files
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, is_in_bucket, listing
 from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url

@@ -16,11 +16,10 @@ import polars.selectors as cs
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Nulls
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, heard, unless
 from polars_mcc._base.message_parts import Words, as_sql, in_shell, of_error, option, said
 from polars_mcc._base.values_as_text_or_markdown import read_as
 from polars_mcc._base.visible_text import say
-from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._display.progress_bar import ProgressBar, collect, collect_lazy
 from polars_mcc._frame.columns import IntoColumn, as_expr
 from polars_mcc._frame.labels import LabelsDiffer, from_text, is_text

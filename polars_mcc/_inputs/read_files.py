@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._base.unstable_polars import parquet_files
 from polars_mcc._base.values_as_text_or_markdown import read_as
 from polars_mcc._frame.columns import as_expr

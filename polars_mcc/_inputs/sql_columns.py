@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.errors_and_warnings import reason
 from polars_mcc._base.message_parts import as_sql, as_time, in_shell, sql_text
 from polars_mcc._base.unstable_polars import by_sql
 from polars_mcc._frame.columns import IntoColumn, as_expr

@@ -256,13 +256,9 @@ def times_named(key: pl.Series) -> pl.Series | None:
     if key.dtype != pl.String or key.null_count() == len(key):
         return None
     of_quarter = (pl.col("quarter").cast(pl.Int8) * 3 - 2).cast(pl.String)
-    text = pl.format(
-        "{}-{}-{} {}:00",
-        "year",
-        pl.coalesce("month", of_quarter, pl.lit("1")),
-        pl.coalesce("day", pl.lit("1")),
-        pl.coalesce("hour", pl.lit("0")),
-    )
+    month = pl.coalesce("month", of_quarter, pl.lit("1"))
+    day, hour = pl.coalesce("day", pl.lit("1")), pl.coalesce("hour", pl.lit("0"))
+    text = pl.format("{}-{}-{} {}:00", "year", month, day, hour)
     time = text.str.to_datetime("%Y-%m-%d %H:%M", strict=False)
     # The name of a key may be a pattern.
     parts = key.alias("key").str.extract_groups(_NAME_OF_TIME).struct.unnest()

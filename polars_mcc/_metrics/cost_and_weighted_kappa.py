@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._base.allowed_values import check_choice, check_number
-from polars_mcc._base.errors_on_collect import Failure, reason, unless
+from polars_mcc._base.errors_and_warnings import Failure, reason, unless
 from polars_mcc._frame.labels import as_label, as_labels, from_text, is_text
 from polars_mcc._metrics.derivatives import ArrayColumns
 from polars_mcc._metrics.mcc_and_one_vs_rest import Col

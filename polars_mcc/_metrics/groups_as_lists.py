@@ -14,7 +14,7 @@ from itertools import product
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._counts import label_hashes
 from polars_mcc._counts.exact_sums import Numbers, count_where, weight_failures
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Strategy, check_at_least, check_choice
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._counts.sliced_log import EPSILON, PRED
 from polars_mcc._metrics.mcc_and_one_vs_rest import Col
 from polars_mcc._metrics.metric_type import RATIO, Metric, Range, Sum, Terms, has_both

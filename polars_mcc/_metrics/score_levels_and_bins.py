@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Strategy
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import CLASS, MODEL, PRED, SlicedLog
 

@@ -12,8 +12,8 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import ReportFormat, check_choice, check_level
+from polars_mcc._base.errors_and_warnings import heard
 from polars_mcc._base.values_as_text_or_markdown import label_text, rows_in_words
-from polars_mcc._base.warnings_to_users import heard
 from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._counts.label_hashes import Seen, labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.errors_on_collect import reason
+from polars_mcc._base.errors_and_warnings import reason
 from polars_mcc._base.message_parts import option, refused, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar

@@ -28,7 +28,7 @@ import polars as pl
 import pyarrow as pa
 from polars.datatypes import DataType, DataTypeClass
 
-from polars_mcc._base.errors_on_collect import check_installed
+from polars_mcc._base.errors_and_warnings import check_installed
 from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._counts.pair_counts import GOLD, HAS_NONE, TIMES, joint
 from polars_mcc._counts.pair_counts import N as ROWS
 from polars_mcc._counts.sides_and_slices import cut, sides_of

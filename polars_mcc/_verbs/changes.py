@@ -11,9 +11,9 @@ import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.allowed_values import Alternative, Correction, Reference
+from polars_mcc._base.errors_and_warnings import warn_of
 from polars_mcc._base.message_parts import Words, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
-from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog

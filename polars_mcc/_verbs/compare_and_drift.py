@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, Method
-from polars_mcc._base.errors_on_collect import Failure, unless
+from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._counts.count_rows import merged

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._base.allowed_values import Normalize, check_at_least, check_choice
-from polars_mcc._base.errors_on_collect import Failure
+from polars_mcc._base.errors_and_warnings import Failure
 from polars_mcc._base.message_parts import option, said
 from polars_mcc._base.values_as_text_or_markdown import label_text
 from polars_mcc._counts.class_counts import classes_of_pairs, is_scored, unscored_sums, with_margins

@@ -8,9 +8,9 @@ import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.allowed_values import Correction, Rank, Reference
+from polars_mcc._base.errors_and_warnings import warn_of
 from polars_mcc._base.message_parts import Words, quoted
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._base.warnings_to_users import warn_of
 from polars_mcc._counts.label_hashes import Seen
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SAID

@@ -8,7 +8,7 @@ import pickle
 import polars as pl
 import pytest
 
-from polars_mcc._base.errors_on_collect import Failure, in_own_words, unless
+from polars_mcc._base.errors_and_warnings import Failure, in_own_words, unless
 from polars_mcc._base.message_parts import (
     Words,
     cast,
