@@ -133,11 +133,7 @@ class Store:
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error
-        properties = {
-            _ABOUT: json.dumps(about),
-            _SCHEMA: schema_as_text(schema),
-            **_kept_for(_DAYS),
-        }
+        properties = {_ABOUT: json.dumps(about), _SCHEMA: schema_as_text(schema)} | _kept_for(_DAYS)
         try:
             with _naming_store(f"cannot make the store '{self.path}'"):
                 DeltaTable.create(
