@@ -117,14 +117,10 @@ def _bucket(
     """Open a bucket with settings as Polars takes them. Opened again if the environment changes."""
     from obstore.store import from_url  # noqa: PLC0415 - it is optional
 
-    config: dict[str, Any] = {}
-    connection: dict[str, Any] = {}
-    for name, value in options:
-        plain = re.sub(r"^(aws|azure|google)_", "", name.lower())
-        if plain in _CONNECTION_SETTINGS:
-            connection[plain] = value
-        else:
-            config[name.lower()] = value
+    plain = {name: re.sub(r"^(aws|azure|google)_", "", name.lower()) for name, _ in options}
+    of_connection = {item for item in options if plain[item[0]] in _CONNECTION_SETTINGS}
+    config: dict[str, Any] = {name.lower(): value for name, value in options - of_connection}
+    connection: dict[str, Any] = {plain[name]: value for name, value in of_connection}
     provider: dict[str, Any] = {}
     names = {re.sub("^aws_", "", name.lower()) for name, _ in options | environment}
     if bucket.startswith("s3") and names.isdisjoint(_SETTINGS_OF_USER):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import polars as pl
@@ -48,14 +48,14 @@ def spelling_warnings(log: TypedLog) -> Iterator[str]:
             and_more = f" (and {several.height - 1:,} more)" if several.height > 1 else ""
             yield (
                 f"{quoted(group)}: read as {schema[group[0]]}, which spells {quoted(spelling)} as "
-                f"{number}{and_more}; to keep the text, add {_typed_options('text', group)}"
+                f"{number}{and_more}; to keep the text, add {in_shell(option('text', group))}"
             )
     for name, words in zip(texts, collected[len(numbers) :], strict=True):
         if words.height:
             counted = (f"'{word}' in {rows_in_words(n)}" for word, n in words.iter_rows())
             yield (
                 f"'{name}' has the label {' and '.join(counted)}, a class like others; if it means "
-                f"that there is no label, add {_typed_options('null', words['label'])}"
+                f"that there is no label, add {in_shell(option('null', [*words['label']]))}"
             )
 
 
@@ -77,10 +77,6 @@ def _spellings_of_folders(log: TypedLog) -> Iterator[str]:
                         f"the folders {same} have one value, as a number; if these are several "
                         f"values, rename the folders, as in '{name}=v{first}'"
                     )
-
-
-def _typed_options(name: str, values: Iterable[str]) -> str:
-    return in_shell(option(name, [*values]))
 
 
 def _plain_columns(columns: list[IntoColumn], schema: pl.Schema) -> Iterator[str]:

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
 from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._base.errors_and_warnings import check_installed
@@ -115,6 +114,7 @@ class Store:
 
     def made(self, about: Mapping[str, Any], schema: pl.Schema) -> Store:
         """Make the folder a store, unless another process was first."""
+        import pyarrow as pa  # noqa: PLC0415 - its import takes long
         from deltalake import DeltaTable, Schema  # noqa: PLC0415 - it is optional
 
         if not is_url(self.path) and not (folder := Path(self.path).absolute().parent).is_dir():
@@ -133,11 +133,7 @@ class Store:
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error
-        properties = {
-            _ABOUT: json.dumps(about),
-            _SCHEMA: schema_as_text(schema),
-            **_kept_for(_DAYS),
-        }
+        properties = {_ABOUT: json.dumps(about), _SCHEMA: schema_as_text(schema)} | _kept_for(_DAYS)
         try:
             with _naming_store(f"cannot make the store '{self.path}'"):
                 DeltaTable.create(

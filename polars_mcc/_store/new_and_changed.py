@@ -64,28 +64,7 @@ class CurrentInputs:
             # Without a link, the file was deleted meanwhile.
             if path not in listed and os.path.islink(file):  # noqa: PTH114 - thousands of inputs
                 self.failures[path] = find_files.named_error(file, FileNotFoundError())
-        self._each_once()
-
-    def _look_at_tables(self) -> None:
-        log_format, options = self._logs.format, self._logs.options
-        for path in self.tables:
-            if (
-                log_format.table_files
-                and (table_files := log_format.table_files(path, options)) is not None
-            ):
-                files, scan = table_files
-                self.now |= {file.path: file for file in files}
-                self._scan_of_file |= dict.fromkeys([file.path for file in files], scan)
-            else:
-                self.now[path] = self._table(path)
-
-    def _table(self, path: str) -> Input:
-        assert self._logs.format.version is not None  # noqa: S101 - each table has one
-        return Input(path, 0, self._logs.format.version(path, self._logs.options))
-
-    def _each_once(self) -> None:
-        """Keep one path of each file. Two paths may lead to one file since they were listed."""
-        path_of: dict[str, str] = {}
+        path_of: dict[str, str] = {}  # Two paths may lead to one file since they were listed.
         for path, real in find_files.each_once(self.now).items():
             if (other := path_of.setdefault(real, path)) != path:
                 raise ValueError(
@@ -93,6 +72,21 @@ class CurrentInputs:
                     "partitions: name one of them"
                 )
         self.now = {path: self.now[path] for path in path_of.values()}
+
+    def _look_at_tables(self) -> None:
+        log_format, options = self._logs.format, self._logs.options
+        for path in self.tables:
+            found = log_format.table_files and log_format.table_files(path, options)
+            if found is None:
+                self.now[path] = self._table(path)
+            else:
+                files = {file.path: file for file in found[0]}
+                self.now |= files
+                self._scan_of_file |= dict.fromkeys(files, found[1])
+
+    def _table(self, path: str) -> Input:
+        assert self._logs.format.version is not None  # noqa: S101 - each table has one
+        return Input(path, 0, self._logs.format.version(path, self._logs.options))
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
         """Look up some inputs again. Inputs that no longer exist are left out."""
