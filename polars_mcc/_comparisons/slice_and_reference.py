@@ -24,13 +24,7 @@ from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
 from polars_mcc._intervals.interval_options import TO, IntervalOptions
 from polars_mcc._intervals.pooled_slices import Pools
-from polars_mcc._intervals.scores_of_arrays import (
-    Estimate,
-    Given,
-    Scorer,
-    estimate,
-    has_classes,
-)
+from polars_mcc._intervals.scores_of_arrays import Estimate, Given, Scorer, estimate, has_classes
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
 
