@@ -263,13 +263,11 @@ def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metri
     Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_before Φ_after,
     divided by the rows before and by the rows after.
     """
-    number = np.zeros(estimated.scores.height, np.int64)
-    if log.slice:
-        numbers = slices.select(*log.slice, number=pl.int_range(pl.len()))
-        of_slices = estimated.scores.select(log.slice)
-        of_periods = joined(of_slices, numbers, log.slice, maintain_order="left")
-        number = of_periods["number"].to_numpy()
-    cells, is_after = estimated.cells, (estimated.scores["period"] == "after").to_numpy()
+    numbers = slices.select(*log.slice, number=pl.int_range(pl.len()))
+    of_periods = estimated.scores.select(*log.slice, "period")
+    of_periods = joined(of_periods, numbers, log.slice, maintain_order="left")
+    number, is_after = of_periods["number"].to_numpy(), (of_periods["period"] == "after").to_numpy()
+    cells = estimated.cells
     of_period = cells.pairs.slices[cells.pair]
     draws, order = cells.draws(slices.height, number[of_period])
     phi = estimated.measured[metric].phi[cells.pair[order]]

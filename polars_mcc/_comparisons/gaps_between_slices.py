@@ -308,11 +308,7 @@ def gaps(
 
 
 def _of_metric(
-    slices: pl.DataFrame,
-    names: pl.Series,
-    groups: Segments,
-    metric: Metric,
-    asked: IntervalOptions,
+    slices: pl.DataFrame, names: pl.Series, groups: Segments, metric: Metric, asked: IntervalOptions
 ) -> pl.DataFrame:
     """The gap of a metric in each group of slices."""
     score, low, high, _ = Side.of(slices, metric.name)

@@ -23,13 +23,7 @@ from polars_mcc._intervals.count_arrays import Counted, Draws, floats, of_arrays
 from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
 from polars_mcc._intervals.interval_options import TO, IntervalOptions
-from polars_mcc._intervals.scores_of_arrays import (
-    Estimate,
-    Given,
-    Scorer,
-    estimate,
-    has_classes,
-)
+from polars_mcc._intervals.scores_of_arrays import Estimate, Given, Scorer, estimate, has_classes
 from polars_mcc._intervals.smoothed_tables import Pools
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Floats, Ints, added_up, places_in
@@ -106,8 +100,7 @@ def contrasts(
     else:
         b, a = _other_slices(estimated, metric, to)
     scores = Side.of(estimated.scores, metric.name)
-    first = np.searchsorted(estimated.cells.pairs.slices, number)
-    own = Counted(number, *(array[:first] for array in estimated.cells.pairs[1:]))
+    own = estimated.cells.pairs.of_slices(0, number)
     given = estimated.scorer.given_labels(own, estimated.pools)
     place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
     of_reference = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
@@ -117,8 +110,7 @@ def contrasts(
         own_b=metric.name,
     )
     if word == "expected":
-        of_pools = estimated.pools.pairs
-        n = added_up(of_pools.n, of_pools.slices, of_pools.number)[pool_of]
+        n = estimated.pools.pairs.sums[0][pool_of]
         both = both.with_columns(pl.Series(f"n{TO}", n, both.schema["n"]), own_a="expected")
         change = _to_expected(metric, scores, given, floats(both["n"]), asked.ci)
     elif word == "total":

@@ -255,27 +255,26 @@ def count_once(
         given: Sequence[Any] = [columns[name] for name in names]
         return cut(sides_of(plain.with_frame(rows)), given, taken=[])
 
-    def n_groups(keys: Sequence[str], *, labels: bool = True) -> int:
-        """Estimate the number of groups, within 10 % or so, in little memory (HyperLogLog)."""
+    def n_counts(keys: Sequence[str]) -> int:
+        """Estimate the number of counts, within 10 % or so, in little memory (HyperLogLog)."""
 
         def query(frame: pl.LazyFrame) -> pl.LazyFrame:
             log = sliced(frame, keys)
-            labelled = ["gold", *(PRED + name for name in log.models)] if labels else []
-            columns = [*(KEY + name for name in log.keys), *labelled]
+            labels = ("gold", *(PRED + name for name in log.models))
+            columns = [*(KEY + name for name in log.keys), *labels]
             return log.frame.select(pl.struct(columns).hash().approx_n_unique())
 
         return int(collect("number of counts", query).item())
 
-    kept: Sequence[str] | None = [*columns]
-    # A log with few rows has few counts, so its groups are not estimated.
-    if collect("rows", lambda rows: rows.select(pl.len())).item() > _MAX_COUNTS:
-        kept = _as_many_as_fit(
-            [*columns],
-            lambda name: n_groups([name], labels=False),
-            lambda keys: n_groups(keys) <= _MAX_COUNTS,
-        )
-    if kept is None:
-        return CountedLog(log, collect, None, [])
+    # A log with few rows has few counts, so they are not estimated.
+    is_large = collect("rows", lambda rows: rows.select(pl.len())).item() > _MAX_COUNTS
+    kept, by_size = [*columns], list[str]()
+    while is_large and n_counts(kept) > _MAX_COUNTS:
+        if not kept:
+            return CountedLog(log, collect, None, [])
+        # The columns that make most counts are left out first.
+        by_size = by_size or sorted(kept, key=lambda name: n_counts([name]))
+        kept.remove(by_size.pop())
     table = collect("counts", lambda rows: joint(sliced(rows, kept)))
     counted = CountedLog(log, collect, None, kept)
     models = [pl.col(PRED + name).alias(name) for name in counted.preds.names]
@@ -297,20 +296,3 @@ def _as_rows(table: pl.DataFrame) -> pl.DataFrame:
     n = pl.when(~pl.col(HAS_NONE)).then(N)
     rows = table.with_columns(n.alias(N)).select(pl.exclude(HAS_NONE, TIMES).repeat_by(times))
     return rows.explode(cs.all())
-
-
-def _as_many_as_fit(
-    names: Sequence[str], size: Callable[[str], float], fits: Callable[[Sequence[str]], bool]
-) -> Sequence[str] | None:
-    """The largest set of names that fits. The names of largest size are left out first.
-
-    None: not even the empty set fits.
-    """
-    if fits(names):
-        return names
-    by_size = sorted(names, key=size)
-    for many in range(len(names) - 1, -1, -1):
-        some = [name for name in names if name in by_size[:many]]
-        if fits(some):
-            return some
-    return None

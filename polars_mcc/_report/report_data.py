@@ -34,7 +34,6 @@ from polars_mcc._intervals.interval_options import limit_columns
 from polars_mcc._keys.bins import is_calendar
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
-from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._report.keys_counted_once import (
     Answer,
     Collect,
@@ -70,7 +69,7 @@ WORDS = "polars_mcc:words"  # a column: no key has this name
 class ReportSettings:
     """The options of a report, as the user gave them; see `report`."""
 
-    metric: IntoMetric
+    metric: registry.IntoMetric
     ci: float
     depth: int
     min_n: int

@@ -33,10 +33,7 @@ from polars_mcc._metrics.thresholds import (
 
 
 def calibration(
-    log: Described[FrameT],
-    *keys: IntoKey,
-    bins: int = defaults.BINS,
-    ci: float = defaults.LEVEL,
+    log: Described[FrameT], *keys: IntoKey, bins: int = defaults.BINS, ci: float = defaults.LEVEL
 ) -> FrameT:
     """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
 

@@ -14,7 +14,12 @@ from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.columns import FrameT
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals import interval_options
+from polars_mcc._intervals.interval_options import (
+    IntervalOptions,
+    inferred,
+    with_limit_columns,
+    within_range,
+)
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics.exact_scores import with_sizes
 from polars_mcc._metrics.mcc_and_one_vs_rest import CLASS_RANGES, COLUMNS, class_scores
@@ -101,18 +106,10 @@ def classes(
         else:
             scores = _scored(sliced, classes_of(sliced))
         return log.in_kind(sliced.answer(scores, "label"))
-    limits = interval_options.limit_columns(CLASS_RANGES)
-    sliced = cut(sides_of(log), keys, taken=[*COLUMNS, "n_clusters", *limits], clusters=True)
-    n_clusters = ["n_clusters"] if sliced.has_clusters else []
-    columns = [
-        column
-        for name in COLUMNS[:-2]
-        for column in (
-            name,
-            *(interval_options.limit_columns([name]) if name in CLASS_RANGES else []),
-        )
-    ]
-    columns += [*n_clusters, "n", *sliced.unscored]
+    columns = ["label", "support", "predicted", "hits", *with_limit_columns(CLASS_RANGES)]
+    taken = [*columns, "n_clusters", "n", "n_null"]
+    sliced = cut(sides_of(log), keys, taken=taken, clusters=True)
+    columns += ["n_clusters", "n"] if sliced.has_clusters else ["n"]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._intervals.class_and_calibration_intervals import class_intervals  # noqa: PLC0415 - rare
@@ -120,13 +117,12 @@ def classes(
         counted = without_clusters(sliced, cells.lazy()).collect()
         scores = _scored_pairs(sliced, counted.lazy()).collect()
         own, cells_of_rows = reweighted(sliced, cells.lazy())
-        intervals = class_intervals(
-            own, cells_of_rows.collect(), interval_options.IntervalOptions(ci, method)
-        )
+        intervals = class_intervals(own, cells_of_rows.collect(), IntervalOptions(ci, method))
         both = scores.join(intervals, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
-        return interval_options.within_range(both.select(*sliced.slice, *columns), CLASS_RANGES)
+        shown = both.select(*sliced.slice, *columns, *sliced.unscored)
+        return within_range(shown, CLASS_RANGES)
 
-    answer = interval_options.inferred(log, sliced, pairs(sliced), infer)
+    answer = inferred(log, sliced, pairs(sliced), infer)
     return log.in_kind(sliced.answer(answer, "label"))
 
 
