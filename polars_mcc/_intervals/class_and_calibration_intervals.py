@@ -77,10 +77,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
         if arrays.per_label is not None:
             of_tables = (
                 _Gaps.of(
-                    rows,
-                    arrays.per_label,
-                    *table,
-                    is_by_pred=place == smoothed_tables.BY_PRED,
+                    rows, arrays.per_label, *table, is_by_pred=place == smoothed_tables.BY_PRED
                 )
                 for place, table in enumerate(tables)
             )

@@ -30,11 +30,7 @@ from polars_mcc._metrics.metric_type import Metric, OverClasses, OverPairs, Term
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
 
 _NONE = np.zeros(0)
-_TOLD_BY = {
-    "gold": [BY_GOLD, POOLED],
-    "pred": [BY_PRED],
-    None: [BY_GOLD, BY_PRED, POOLED],
-}
+_TOLD_BY = {"gold": [BY_GOLD, POOLED], "pred": [BY_PRED], None: [BY_GOLD, BY_PRED, POOLED]}
 """The smoothed tables that tell how a score varies, by the side that it is given."""
 _AT_ONCE = 2**15  # classes
 

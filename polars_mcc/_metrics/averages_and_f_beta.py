@@ -87,14 +87,10 @@ _OF_MISSES = "with one label a row, {}(s - c) / (K - 1)s"
 AVERAGES_OVER_CLASSES = [
     # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
     *averages(
-        *("precision", "c/p", f"Σc / Σp; {ACCURACY}"),
-        needed=("all", "any", "all"),
-        in_pycm="PPV",
+        *("precision", "c/p", f"Σc / Σp; {ACCURACY}"), needed=("all", "any", "all"), in_pycm="PPV"
     ),
     *averages(
-        *("recall", "c/t", f"Σc / Σt; {ACCURACY}"),
-        of_rows=("micro", "weighted"),
-        in_pycm="TPR",
+        *("recall", "c/t", f"Σc / Σt; {ACCURACY}"), of_rows=("micro", "weighted"), in_pycm="TPR"
     ),
     *averages("f1", "2c / (t + p)", f"2Σc / (Σt + Σp); {ACCURACY}", in_pycm="F1"),
     *averages(

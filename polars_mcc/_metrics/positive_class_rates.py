@@ -78,8 +78,7 @@ _PRECISION = _rate(
     *("scikit-learn: precision_score", "PyCM: PPV"),
 )
 _RECALL = _rate(
-    *("recall", "tp / (tp + fn)", metric_type.FAWCETT),
-    *("scikit-learn: recall_score", "PyCM: TPR"),
+    *("recall", "tp / (tp + fn)", metric_type.FAWCETT), *("scikit-learn: recall_score", "PyCM: TPR")
 )
 _SPECIFICITY = _rate("specificity", "tn / (tn + fp)", metric_type.ALTMAN, "PyCM: TNR")
 

@@ -193,9 +193,7 @@ def _unlisted(
         expected = search.scale.turn * comparisons.reference[slices]
     of_labels = pl.Series("expected", expected, nan_to_null=True)
     arrays = of_arrays(
-        p_value=shown,
-        p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
-        order=p,
+        p_value=shown, p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan), order=p
     )
     diff = score - (rest if search.settings.to == "rest" else of_labels)
     by = _explained_by(compared, listed, slices, verdict == EXPLAINED)

@@ -24,11 +24,7 @@ from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, added_up
 from polars_mcc._worst.column_codes import CodedKey, CodedLog
 from polars_mcc._worst.failures_in_words import LONGEST_LIST
 from polars_mcc._worst.row_losses import RowLosses
-from polars_mcc._worst.slice_counts import (
-    Margins,
-    SliceCounter,
-    SlicesOfKeys,
-)
+from polars_mcc._worst.slice_counts import Margins, SliceCounter, SlicesOfKeys
 
 _NOT_A_NUMBER = -sys.float_info.max
 """Stands for a score of NaN, as NaN in an array is an unknown score."""
