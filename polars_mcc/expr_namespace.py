@@ -50,10 +50,10 @@ class ExprMcc:
                 Boolean labels it is true.
             weight: How many rows a row stands for. None: 1.
             labels: All labels that occur. With `labels`, or with Boolean labels, the expression
-                only computes sums, which is faster. Metrics of pairs, such as "chi2", and float
-                weights have sums for each pair of labels: with more than 6 labels, the rows are
-                gathered all the same. Metrics of one class, and of hits alone, such as "accuracy",
-                always are sums, unless weights are floats.
+                only computes sums: they stream, so a scan is faster. Metrics of pairs, such as
+                "chi2", and float weights have sums for each pair of labels: with more than 6
+                labels, the rows are gathered all the same. Metrics of one class, and of hits
+                alone, such as "accuracy", always are sums, unless weights are floats.
             nulls: `"drop"` or `"label"`, as in `PredictionLog`.
             zero_division: The score where the metric is 0/0, as in `PredictionLog`.
 
