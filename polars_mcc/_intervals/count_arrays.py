@@ -27,7 +27,16 @@ import polars as pl
 
 from polars_mcc._counts.class_counts import is_scored
 from polars_mcc._counts.sliced_log import STRATUM, SlicedLog, joined
-from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, places_in
+from polars_mcc._metrics.slice_sums import (
+    Flags,
+    Floats,
+    Ints,
+    Segments,
+    added_up,
+    numbered,
+    places_in,
+    sorted_rows,
+)
 
 
 class Counted(NamedTuple):
@@ -54,13 +63,13 @@ class Counted(NamedTuple):
 
         Equal pairs are added up in the order of their rows.
         """
-        order = np.lexsort([pred, gold, slices])
-        keys = np.stack([slices, gold, pred]).astype(np.int64)[:, order]
-        is_new = np.diff(keys, prepend=-1).any(axis=0)
+        order, is_new = sorted_rows(slices, gold, pred)
         pair = np.empty(len(order), np.int64)
         pair[order] = np.cumsum(is_new) - 1
-        sums = (added_up(weights, pair, int(is_new.sum())) for weights in (n, squares))
-        return cls(number, *keys[:, is_new], *sums), pair
+        first = order[is_new]
+        sides = (side[first].astype(np.int64) for side in (slices, gold, pred))
+        sums = (added_up(weights, pair, len(first)) for weights in (n, squares))
+        return cls(number, *sides, *sums), pair
 
     @property
     def rows(self) -> Segments:
@@ -136,7 +145,7 @@ class CountedCells(NamedTuple):
         n = rows["n"].to_numpy()
         are_counts = log.is_frequency and not log.is_reweighted
         squares = n if are_counts else rows["squares"].to_numpy()
-        order = np.lexsort([row, pred, gold, *unit, number])
+        order, _ = sorted_rows(number, *unit, gold, pred, row)
         arrays = (array[order] for array in (number, gold, pred, n, squares, row, *unit))
         number, gold, pred, n, squares, row, *unit = arrays
         pairs, pair = Counted.of_rows(slices.height, number, gold, pred, n, squares)
@@ -164,8 +173,12 @@ def labels_and_codes(gold: pl.Series, pred: pl.Series) -> tuple[pl.Series, Ints,
     """All labels of both sides, sorted, nulls first; and the place of each label of both sides."""
     both = pl.concat(side.alias("label") for side in (gold, pred))
     labels = both.unique().sort()
-    ranks = both.rank("dense").cast(pl.Int64) - (0 if labels.null_count() else 1)
-    gold_codes, pred_codes = np.split(ranks.fill_null(0).to_numpy(), 2)
+    if labels.dtype == pl.String:  # A rank sorts all texts.
+        codes = both.cast(pl.Enum(labels.drop_nulls())).to_physical().cast(pl.Int64)
+        codes += labels.null_count()
+    else:
+        codes = both.rank("dense").cast(pl.Int64) - (1 - labels.null_count())
+    gold_codes, pred_codes = np.split(codes.fill_null(0).to_numpy(), 2)
     return labels, gold_codes, pred_codes
 
 
@@ -201,7 +214,7 @@ class Classes:
         """
         k = max(len(labels), 1)
         sides = [pairs.slices.astype(np.int64) * k + codes for codes in (pairs.gold, pairs.pred)]
-        ids, places = np.unique(np.concatenate(sides), return_inverse=True)
+        ids, places = numbered(np.concatenate(sides), pairs.number * k)
         gold, pred = np.split(places, 2)
         is_hit, number, n = gold == pred, len(ids), pairs.n
         hits, misses = n * is_hit, n * ~is_hit

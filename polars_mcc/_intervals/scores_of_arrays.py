@@ -31,7 +31,7 @@ from polars_mcc._intervals.never_predicted_classes import between
 from polars_mcc._intervals.smoothed_tables import Pools, expected_pairs, tables_of
 from polars_mcc._metrics.exact_scores import measure_pairs
 from polars_mcc._metrics.metric_type import Metric, Needed
-from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, numbered
 
 
 class Measured(NamedTuple):
@@ -271,7 +271,7 @@ class Scorer:
     def _levels_of(self, pairs: Counted) -> tuple[Levels, Counted]:
         """The levels of slices, and their pairs with places in these."""
         k, slices = len(self.labels), pairs.slices.astype(np.int64)
-        ids, place = np.unique(slices * k + (k - 1 - pairs.pred), return_inverse=True)
+        ids, place = numbered(slices * k + (k - 1 - pairs.pred), pairs.number * k)
         values = self.labels.cast(pl.Float64).to_numpy()
         is_gold = values[pairs.gold] == 1
         n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))

@@ -106,6 +106,30 @@ def places_in(ids: Ints, wanted: Ints) -> Ints:
     return np.where(ids[places] == wanted, places, -1)
 
 
+def sorted_rows(*columns: Ints) -> tuple[Ints, Flags]:
+    """The stable order of rows by columns of integers from -1 on, and which begin a new group."""
+    sizes = [int(column.max(initial=-1)) + 2 for column in columns]
+    if math.prod(sizes) >= 2**63:
+        order = np.lexsort(columns[::-1])
+        ordered = np.stack(columns).astype(np.int64)[:, order]
+        is_new: Flags = np.asarray(np.diff(ordered, prepend=-2).any(axis=0))
+        return order, is_new
+    ids = np.zeros(len(columns[0]), np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        ids = ids * size + (column + 1)
+    order = np.argsort(ids, kind="stable")  # of sorted rows it is one pass
+    return order, np.diff(ids[order], prepend=-1) > 0
+
+
+def numbered(ids: Ints, size: int) -> tuple[Ints, Ints]:
+    """The numbers below `size` that occur, sorted; and the place of each number among them."""
+    if size > 4 * len(ids):
+        return np.unique(ids, return_inverse=True)
+    occurs = np.zeros(size, bool)
+    occurs[ids] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[ids]
+
+
 def added_up(values: Floats | Ints, places: Ints, number: int) -> Floats:
     """Add up the numbers that have the same place, from 0 to `number`: integers exactly."""
     total: Any = np.zeros(number, np.int64)

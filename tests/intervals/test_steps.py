@@ -18,7 +18,12 @@ import polars_mcc
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._intervals import influence_of_rows, smoothed_tables
-from polars_mcc._intervals.count_arrays import Classes, Counted, CountedCells
+from polars_mcc._intervals.count_arrays import (
+    Classes,
+    Counted,
+    CountedCells,
+    labels_and_codes,
+)
 from polars_mcc._intervals.smoothed_tables import (
     BY_GOLD,
     BY_PRED,
@@ -28,7 +33,7 @@ from polars_mcc._intervals.smoothed_tables import (
     expected_pairs,
 )
 from polars_mcc._metrics.registry import find_metrics
-from polars_mcc._metrics.slice_sums import Segments
+from polars_mcc._metrics.slice_sums import Segments, numbered, sorted_rows
 
 rng = np.random.default_rng(20)
 LABELS = 4
@@ -482,3 +487,37 @@ def test_portions_of_slices_have_the_same_intervals_of_metrics_of_pairs(monkeypa
     whole = frame.mcc.by("key", **asked)
     monkeypatch.setattr(influence_of_rows, "_AT_ONCE", 9)
     assert_frame_equal(frame.mcc.by("key", **asked), whole, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 200])
+@pytest.mark.parametrize("largest", [3, 2**40], ids=["one integer", "too large for one integer"])
+def test_rows_are_sorted_as_tuples_of_python_are(rows, largest):
+    columns = [
+        rng.integers(-1, 3, rows),
+        rng.choice([0, 1, largest], rows),
+        rng.integers(0, 2, rows),
+    ]
+    columns.append(rng.choice([0, largest], rows))
+    order, is_new = sorted_rows(*columns)
+    tuples = [*zip(*(column.tolist() for column in columns), strict=True)]
+    assert order.tolist() == sorted(range(rows), key=tuples.__getitem__)
+    found = [tuples[place] for place in order]
+    assert is_new.tolist() == [not at or found[at - 1] != one for at, one in enumerate(found)]
+
+
+@pytest.mark.parametrize("size", [40, 10_000])
+def test_numbers_that_occur_are_numbered(size):
+    ids = rng.integers(0, 40, 60)
+    found, places = numbered(ids, size)
+    assert found.tolist() == sorted({*ids.tolist()})
+    assert found[places].tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize("values", [["b", "é", "a", "B"], [3, 1, 2**40], [0.5, -2.0]])
+@pytest.mark.parametrize("null", [[], [None]])
+def test_labels_have_the_codes_of_their_order(values, null):
+    gold, pred = (pl.Series(rng.permutation([*values] * 2).tolist() + null) for _ in range(2))
+    labels, *codes = labels_and_codes(gold, pred)
+    assert labels.to_list() == [*null, *sorted(values)]
+    for side, of_side in zip((gold, pred), codes, strict=True):
+        assert [labels[int(code)] for code in of_side] == side.to_list()
