@@ -29,7 +29,7 @@ import numpy as np
 
 from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_quantile
-from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up
+from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, numbered
 
 _PRECISION = 2.0**-32  # of an influence, as a share of the largest of its slice
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -106,7 +106,7 @@ class Steps:
         rows of the slice of the same `gold`: of the same label, or of any.
         """
         # The moments of each stratum: the rows of a slice with one gold label.
-        own, at = np.unique(rows.slices * len(phi) + rows.pairs, return_inverse=True)
+        own, at = numbered(rows.slices * len(phi) + rows.pairs)
         n, pair = added_up(rows.n, at, len(own)), own % len(phi)
         ids = own // len(phi) * (int(gold.max(initial=0)) + 1) + gold[pair]
         of_stratum = Segments(np.flatnonzero(np.diff(ids, prepend=-1)), len(ids))
@@ -119,8 +119,7 @@ class Steps:
         x = np.rint(x / unit) * unit
         # The rows of a stratum in a period, in the order of time.
         span = int(rows.periods.max(initial=0)) + 1
-        ids = of_stratum.of_row[at] * span + rows.periods
-        cells, of_row = np.unique(ids, return_inverse=True)
+        cells, of_row = numbered(of_stratum.of_row[at] * span + rows.periods)
         t, u = (added_up(sums, of_row, len(cells)) for sums in (rows.n, rows.n * x[at]))
         stratum = cells // span
         in_time, whole = Segments.of(stratum, len(size)), size[stratum]
@@ -131,7 +130,7 @@ class Steps:
             skewed = np.where(whole > 2, drawn * (left - before) / (whole - 2), 0.0)
             apart = np.where(whole > 1, t * left / (whole - 1), 0.0)
         slices = (own // len(phi))[of_stratum.starts]
-        steps, at = np.unique(slices[stratum] * span + cells % span, return_inverse=True)
+        steps, at = numbered(slices[stratum] * span + cells % span)
 
         def of_steps(values: Floats) -> Floats:
             return added_up(values, at, len(steps))

@@ -263,7 +263,7 @@ def of_sets(numbers: Numbers) -> dict[str, Product]:
 
 
 def sums_of_sets(numbers: Numbers) -> dict[str, pl.Expr]:
-    """The sums of these columns. Polars drops those that no metric needs from the plan."""
+    """The sums of these columns. Polars leaves out the sums that no metric needs."""
     sums = (product.sum().columns(name) for name, product in of_sets(numbers).items())
     return {name: sum_ for columns in sums for name, sum_ in columns.items()}
 

@@ -246,7 +246,7 @@ class SlicedLog:
         return unscored_columns(waiting=self.waiting)
 
     def unscored_as(self, n_null: pl.Expr, n_waiting: pl.Expr) -> dict[str, pl.Expr]:
-        """The expressions of those of these columns that an answer has, by name."""
+        """The expressions of the columns `unscored`, by name."""
         return dict(zip(self.unscored, (n_null, n_waiting), strict=False))
 
     @property

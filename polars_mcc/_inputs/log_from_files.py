@@ -138,14 +138,14 @@ class LogOptions:
 
 
 class _Read(NamedTuple):
-    """What is typed, as columns of the rows of a log."""
+    """The rows of a log, with the names and the SQL of options as columns."""
 
     own: sql_columns.TypedColumns
     """The rows without the labels that come later, and their columns for these."""
     outcomes: sql_columns.TypedColumns | None
     """The labels that come later, and their columns."""
     given: GivenRoles
-    """What is typed about labels that come later."""
+    """The options about labels that come later."""
     roles: GivenRoles
     """What the rows have beside these labels."""
     typed: sql_columns.TypedColumns

@@ -214,7 +214,7 @@ class Classes:
         """
         k = max(len(labels), 1)
         sides = [pairs.slices.astype(np.int64) * k + codes for codes in (pairs.gold, pairs.pred)]
-        ids, places = numbered(np.concatenate(sides), pairs.number * k)
+        ids, places = numbered(np.concatenate(sides))
         gold, pred = np.split(places, 2)
         is_hit, number, n = gold == pred, len(ids), pairs.n
         hits, misses = n * is_hit, n * ~is_hit

@@ -271,7 +271,7 @@ class Scorer:
     def _levels_of(self, pairs: Counted) -> tuple[Levels, Counted]:
         """The levels of slices, and their pairs with places in these."""
         k, slices = len(self.labels), pairs.slices.astype(np.int64)
-        ids, place = numbered(slices * k + (k - 1 - pairs.pred), pairs.number * k)
+        ids, place = numbered(slices * k + (k - 1 - pairs.pred))
         values = self.labels.cast(pl.Float64).to_numpy()
         is_gold = values[pairs.gold] == 1
         n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))

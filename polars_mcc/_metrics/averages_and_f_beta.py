@@ -220,7 +220,7 @@ SETS_OF_LABELS = [
 
 
 Average: TypeAlias = Literal["positive", "macro", "weighted", "micro"]
-"""Of the positive class; or a mean over classes, alike or by gold rows; or of the sums of all."""
+"""The score of the positive class, a plain or weighted mean over classes, or the score of sums."""
 
 _MOST_BETA = 1e100
 

@@ -179,7 +179,7 @@ def given_of(rate: str) -> Literal["gold", "pred"] | None:
 
 
 def is_of_rest(rate: str) -> bool:
-    """Whether a rate is of rows with another label than that of the class."""
+    """Whether a rate counts true negatives: then it is of the rest of a class."""
     return "tn" in RATES[rate]
 
 

@@ -295,7 +295,7 @@ def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
 
 
 def check_rate(metric: Metric, where: str) -> None:
-    """Raise a ValueError if a metric counts rows, of which there are more `where`."""
+    """Raise a ValueError if a metric counts rows. `where` has more of them, as large slices do."""
     if metric.is_count:
         why = f"counts rows, and {where} have more: use a rate, as 'tpr'"
         raise ValueError(f"metric '{metric.name}' {why}")

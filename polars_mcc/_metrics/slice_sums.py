@@ -14,6 +14,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[Any]
 """Integers of any width: places of rows, or counts."""
+_SPARSE = 8  # possible numbers, per number; for more, to sort is faster than to count
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,10 @@ def sorted_rows(*columns: Ints) -> tuple[Ints, Flags]:
     return order, np.diff(ids[order], prepend=-1) > 0
 
 
-def numbered(ids: Ints, size: int) -> tuple[Ints, Ints]:
-    """The numbers below `size` that occur, sorted; and the place of each number among them."""
-    if size > 4 * len(ids):
+def numbered(ids: Ints) -> tuple[Ints, Ints]:
+    """The distinct numbers, sorted; and the place of each number among them."""
+    size = int(ids.max(initial=-1)) + 1
+    if size > _SPARSE * len(ids):
         return np.unique(ids, return_inverse=True)
     occurs = np.zeros(size, bool)
     occurs[ids] = True
