@@ -13,11 +13,11 @@ DATA = Path(__file__).parent.parent / "data"
 
 log = pl.scan_parquet(DATA / "digits.parquet")
 
-# The baseline (a) is the first model. Another model (b) is better where diff is above 0.
-# p_adjusted is corrected for the number of comparisons, which is six here.
+# The baseline is the first model. The verdict says whether another model is better.
+# It follows p_adjusted, which is corrected for the number of comparisons: six here.
 compared = log.mcc(pred=["logistic", "knn", "bayes"]).compare("ink_band").collect()
-print(compared.select("ink_band", "model", "mcc_a", "mcc_b", "diff", "diff_low", "diff_high"))
-print(compared.filter(pl.col("p_adjusted") < 0.01).select("ink_band", "model", "p_adjusted"))
+print(compared.select("ink_band", "model", "reference", "score", "diff", "diff_low", "diff_high"))
+print(compared.filter(verdict="better").select("ink_band", "model", "p_adjusted"))
 
 # Two logs of the same rows: join them on the column that identifies a row.
 old = log.select("row", "gold", pred="logistic")

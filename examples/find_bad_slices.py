@@ -40,14 +40,14 @@ print(log.mcc.by(each(*keys, total=True), long=True))
 # of all tablets and of all of Brazil: worst lists only the slice that is the reason.
 worst = log.mcc.worst(*keys, long=True)
 with pl.Config(fmt_str_lengths=60):  # The name of a slice may be long.
-    print(worst.select("slice", "n", "mcc", "mcc_rest", "diff_high", "loss"))
+    print(worst.select("slice", "n", "score", "reference", "diff_high", "loss"))
 
 # The shipped data: worst cuts numbers into bins, and days by week. Naive Bayes fails for digits
 # that have little ink, up to the middle of March.
 digits = pl.scan_parquet(Path(__file__).parent.parent / "data" / "digits.parquet")
 found = digits.mcc(pred="bayes").worst("ink", "day", "fold", long=True)
 with pl.Config(fmt_str_lengths=60):
-    print(found.select("slice", "n", "mcc", "mcc_rest", "confusion").collect())
+    print(found.select("slice", "n", "score", "reference", "confusion").collect())
 
 # No slice of these keys fails. verdicts=True shows every slice that was tested, and its p-value.
 looked = digits.mcc.worst("ink_band", "fold", long=True, verdicts=True)

@@ -37,7 +37,7 @@ log = frame.mcc(gold="fraud", pred=["v1", "v2"], weight="n")
 
 print("The counts: a row stands for n payments.", frame.sort("n").tail(3), sep="\n")
 print("MCC of each country, with a 95 % interval:", log.by("country", ci=0.95), sep="\n")
-compared = log.compare("country").select("country", "mcc_a", "mcc_b", "diff_low", "diff_high")
+compared = log.compare("country").select("country", "reference", "score", "diff_low", "diff_high")
 print("v2 (b) beats v1 (a) where diff_low is above 0:", compared, sep="\n")
 try:  # A gate. Without the try, a job stops here if an interval lies below 0.7.
     log.check("country", min=0.7, ci=0.95)

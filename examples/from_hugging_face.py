@@ -39,7 +39,7 @@ frame = pl.concat([dataset, pred], how="horizontal").with_columns(
 log = frame.mcc(gold="label", pred="pred", score="p_positive", positive="POSITIVE")
 
 print("MCC of each language, with a 95 % interval:", log.by("language", ci=0.95), sep="\n")
-failing = log.worst("language", "words", long=True).select("slice", "n", "mcc", "mcc_rest")
+failing = log.worst("language", "words", long=True).select("slice", "n", "score", "reference")
 print("Slices that fail:", failing, sep="\n")
 # A threshold looks too good on the rows it was chosen on. Score it on other rows.
 print("Best threshold of each language:", log.best_threshold("language"), sep="\n")

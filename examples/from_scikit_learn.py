@@ -42,5 +42,5 @@ failing = log.worst("radius", "texture", long=True)
 with pl.Config(fmt_str_lengths=60):
     print("Slices that fail:", failing.select("model", "slice", "n", "mcc"), sep="\n")
 
-compared = log.compare("size").select("size", "mcc_a", "mcc_b", "diff_low", "diff_high")
+compared = log.compare("size").select("size", "reference", "score", "diff_low", "diff_high")
 print("y_pred_new (b) beats y_pred (a) where diff_low is above 0:", compared, sep="\n")

@@ -46,7 +46,7 @@ def in_another_process() -> None:
     print(f"{counts['n'].sum()} rows come back as {counts.height} counts:")
     log = counts.mcc(weight="n")
     print(log.by("ink_band", ci=0.95))
-    print(log.contrast("ink_band").select("ink_band", "mcc", "diff", "p_adjusted"))
+    print(log.contrast("ink_band").select("ink_band", "score", "diff", "verdict"))
 
 
 if __name__ == "__main__":

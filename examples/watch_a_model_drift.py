@@ -37,7 +37,7 @@ print(weekly.filter(pl.col("day").dt.weekday() == 7).drop("mcc_se", "n_null"))
 # Did the score of a country change with the release, by more than chance?
 release = date(2026, 4, 6)
 change = log.mcc.drift("country", before=pl.col("day") < release, after=pl.col("day") >= release)
-print(change.select("country", "mcc_before", "mcc_after", "diff_low", "diff_high", "p_adjusted"))
+print(change.select("country", "reference", "score", "diff_low", "diff_high", "p_adjusted"))
 
 # A gate for a pipeline or a test. The baseline is the counts of the rows before the release.
 baseline = log.filter(pl.col("day") < release).mcc.counts("country")
@@ -50,4 +50,4 @@ except polars_mcc.CheckError as error:
 digits = pl.scan_parquet(Path(__file__).parent.parent / "data" / "digits.parquet")
 middle = date(2026, 3, 15)
 same = digits.mcc.drift("ink_band", before=pl.col("day") < middle, after=pl.col("day") >= middle)
-print(same.select("ink_band", "mcc_before", "mcc_after", "p_adjusted").collect())
+print(same.select("ink_band", "reference", "score", "p_adjusted").collect())

@@ -89,7 +89,8 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
     """Draw the difference of each slice with its interval, and a line at 0.
 
     Args:
-        result: A result of `compare`, `contrast`, `drift` or `worst`.
+        result: A result of `compare`, `contrast`, `drift` or `worst`. Several metrics have a colour
+            each, as several models do.
         sort: Draw the lowest difference first. False: keep the order of the result.
 
     Returns:
@@ -106,6 +107,10 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
     verbs = "compare(), contrast(), drift() or worst()"
+    style.check_drawable(result, verbs, "diff")
+    if "metric" in result.columns and result["metric"].n_unique() > 1:
+        named = cs.by_name("model", "metric", require_all=False)
+        result = result.with_columns(model=pl.concat_str(named, separator=", "))
     rows = style.rows_to_draw(result, verbs, "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     return _forest(rows, "diff", [none.encode(x=alt.X("score"))], sort=sort)

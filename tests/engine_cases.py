@@ -86,7 +86,7 @@ CALLS = {
     "cube": lambda f: Log(f).by(cube("country", "device", "user")),
     "sets": lambda f: Log(f).by(sets(("country",), "device", ())),
     "windows": lambda f: Log(f).by("device", trailing("day", "3d", every="1d")),
-    "contrast": lambda f: Log(f).contrast("country", to="total", metric="kappa"),
+    "contrast": lambda f: Log(f).contrast("country", to="total", metrics="kappa"),
     "gaps": lambda f: Log(f).gaps("country", within="device", metrics=["accuracy", "mcc"]),
     "changes": lambda f: Log(f, time="day").changes("country"),
     "sure metrics": lambda f: Log(f, positive="cat").by(metrics=["accuracy", "phi"], ci=0.9),

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 Table = Mapping[tuple[Hashable, Hashable], int]
 Row = tuple[Hashable, Hashable]
@@ -21,6 +22,12 @@ Row = tuple[Hashable, Hashable]
 
 def table_of(matrix: Sequence[Sequence[int]]) -> dict[tuple[int, int], int]:
     return {(g, p): n for g, line in enumerate(matrix) for p, n in enumerate(line)}
+
+
+def se_of_wald(answer: Mapping[str, float], ci: float = 0.95, df: int | None = None) -> float:
+    """The standard error of a difference, from its interval of Wald."""
+    z = stats.norm.ppf((1 + ci) / 2) if df is None else stats.t.ppf((1 + ci) / 2, df)
+    return (answer["diff_high"] - answer["diff_low"]) / 2 / z
 
 
 def labels_of(table: Table) -> list[Hashable]:

@@ -153,14 +153,6 @@ def standard_error(rows: Sequence[Row], name: str, positive=None) -> float:
     return math.sqrt(variance(rows, influences(shares(rows), name, positive)))
 
 
-def error_of_difference(rows: Sequence[Row], name: str, positive=None) -> float:
-    """The standard error of the score of the second model, less that of the first."""
-    p = shares(rows)
-    a, b = (influences(of_model(p, place), name, positive) for place in (0, 1))
-    phi = {(gold, pred): b[gold, pred[1]] - a[gold, pred[0]] for gold, pred in p}
-    return math.sqrt(variance(rows, phi))
-
-
 RANGES = {"mcc": (-1, 1), "kappa": (-1, 1)}
 GIVEN = {"tpr": "gold", "ppv": "pred"}
 

@@ -63,7 +63,7 @@ DEFERRED = {
         "key", metrics=OF_SCORES, ci=0.95
     ),
     "compare scores": lambda lf: lf.mcc(score=[PROBABILITY, "w"], positive="ant").compare(
-        "key", metric="roc_auc"
+        "key", metrics="roc_auc"
     ),
     "interval": lambda lf: lf.mcc.by("key", ci=0.95),
     "fisher": lambda lf: lf.mcc(sample_weight="w").by("key", ci=0.95, method="fisher"),
@@ -73,7 +73,7 @@ DEFERRED = {
     "compare models": lambda lf: lf.mcc(pred=["other", "gold"]).compare("key", baseline="pred"),
     "sure cube": lambda lf: lf.mcc.by(cube("key", "w"), ci=0.95, long=True),
     "sure windows": lambda lf: lf.mcc.by(trailing("day", "7d", every="1d"), ci=0.95),
-    "contrast": lambda lf: lf.mcc.contrast("key", metric="f1_macro"),
+    "contrast": lambda lf: lf.mcc.contrast("key", metrics="f1_macro"),
     "gaps": lambda lf: lf.mcc.gaps(each("key", "other"), metrics=["mcc", "f1_macro"], within="w"),
     "changes": lambda lf: lf.mcc(time="day").changes(each("key", "other")),
     "contrast of total": lambda lf: lf.mcc.contrast("key", to="total", within="w"),

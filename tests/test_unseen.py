@@ -207,12 +207,12 @@ DEAR = pl.DataFrame(
 ASKED_OF_COSTS = {
     "by": lambda log, cost: log.by("key", metrics=["mcc", cost]),
     "by, ci": lambda log, cost: log.by("key", metrics=cost, ci=0.95),
-    "contrast": lambda log, cost: log.contrast("key", metric=cost),
+    "contrast": lambda log, cost: log.contrast("key", metrics=cost),
     "gaps": lambda log, cost: log.gaps("key", metrics=cost),
     "worst": lambda log, cost: log.worst("key", metric=cost),
     "check": lambda log, cost: log.check("key", max=9, metric=cost),
     "check, gap": lambda log, cost: log.check("key", max_gap=9, metric=cost),
-    "report": lambda log, cost: log.report("key", metric=cost, format="md"),
+    "report": lambda log, cost: log.report("key", metrics=cost, format="md"),
     "kappa": lambda log, _: log.score(metrics=polars_mcc.metric.kappa(MISSPELT), ci=0.9),
 }
 
@@ -354,14 +354,14 @@ def test_score_and_limits_stand_together():
     with pl.Config(tbl_width_chars=80):
         shown = str(log.mcc.by("key", ci=0.9))
     assert all(f" {name} " in shown for name in ("mcc", "mcc_low", "mcc_high"))
-    limits = ["diff", "diff_low", "diff_high", "diff_se"]
+    limits = ["diff", "diff_low", "diff_high"]
     for answer in (
         log.mcc.contrast("key"),
         log.mcc(pred=["pred", "old"]).compare("key"),
         log.mcc.drift("key", before=pl.col("part") == 0, after=pl.col("part") == 1),
     ):
         first = answer.columns.index("diff")
-        assert answer.columns[first : first + 4] == limits
+        assert answer.columns[first : first + 3] == limits
     classes = log.mcc.classes(ci=0.9).columns
     first = classes.index("recall")
     assert classes[first + 1 : first + 4] == ["recall_low", "recall_high", "recall_se"]

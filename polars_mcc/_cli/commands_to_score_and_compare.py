@@ -134,7 +134,8 @@ def curve(
 
     Args:
         metrics: The metrics at each threshold: names of `polars-mcc metrics` that need only the
-            counts of two classes, not each class or pair. Repeat --metric for several.
+            counts of two classes, not each class or pair. Repeat --metric for several, or write
+            --metric a,b.
     """
     asked: dict[str, Any] = {"metrics": metrics, "thresholds": thresholds.asked}
     run_verb(PredictionLog.curve, sliced.read(logs), output, **asked)
@@ -222,7 +223,6 @@ def contrast(
     to: shared_options.ReferenceWords = [defaults.TO],
     within: list[str] | None = None,
     ratio: bool = False,
-    min_n: int = defaults.CONTRASTED_N,
     differences: shared_options.DifferenceOptions = shared_options.DifferenceOptions(),
     output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
@@ -235,7 +235,7 @@ def contrast(
     Args:
         to: The reference of each slice. "rest": all rows outside the slice. "total": all rows,
             those of the slice included. "expected": what the slice would score given its labels,
-            which is `mcc_expected`; so it errs more than its mix of gold labels explains if it
+            which is `expected`; so it errs more than its mix of gold labels explains if it
             scores less. "best": the best slice that can be compared. "each": every other slice,
             each pair once. Or the keys of one slice, as `--to country=US`. Repeat --to for several
             keys.
@@ -244,13 +244,10 @@ def contrast(
             --within for several.
         ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
             of the slice is 0, and infinite if the score of the reference is; null if both are.
-        min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
-            rows, it is too small too often. A score must be of half as many: "tpr" is of rows with
-            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
     """
     log = sliced.read(logs, within=within)
     options = {"to": shared_options.word_or_slice("--to", to), **log.columns, **vars(differences)}
-    run_verb(PredictionLog.contrast, log, output, ratio=ratio, min_n=min_n, **options)
+    run_verb(PredictionLog.contrast, log, output, ratio=ratio, **options)
 
 
 @command
@@ -272,7 +269,7 @@ def gaps(
 
     Args:
         metrics: One metric or several, all of labels or all of scores: names of `polars-mcc
-            metrics`. Repeat --metric for several.
+            metrics`. Repeat --metric for several, or write --metric a,b.
         within: Compare slices only within each value of these columns, such as countries within
             each device. Repeat --within for several.
         min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -269,7 +269,7 @@ class SearchOptions:
         metric: The metric that is compared: a name of `polars-mcc metrics`, where the column `from`
             is not "pairs". If less is better, as for "fnr", slices with a higher value are listed.
         to: What a slice is compared with. "rest": the score of all other rows. "expected": what the
-            slice would score given its labels, which is `mcc_expected`. Then slices are listed
+            slice would score given its labels, which is `expected`. Then slices are listed
             that err more than their mix of gold labels explains.
         depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
             keys of 20 values each make about 18,000 slices.
@@ -322,9 +322,10 @@ class ReportOptions:
     """What a report has.
 
     Attributes:
-        metric: The metric that is drawn, and that slices and models are compared by: a name of
-            `polars-mcc metrics`, where the column `from` is not "pairs" or "scores". The tables
-            also show MCC, accuracy and macro F1.
+        metrics: One metric or several: names of `polars-mcc metrics`, where the column `from` is
+            not "scores". Gaps and models are compared by each; charts, the worst slices and
+            changes are of the first. The tables also show MCC, accuracy and macro F1. Repeat
+            --metric for several, or write --metric a,b.
         ci: The confidence level of the intervals.
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
@@ -332,7 +333,7 @@ class ReportOptions:
         title: The heading of the report.
     """
 
-    metric: str = defaults.METRIC
+    metrics: shared_options.MetricNames = field(default_factory=lambda: [defaults.METRICS])
     ci: float = defaults.LEVEL
     depth: int = defaults.DEPTH
     min_n: int = defaults.MIN_N
@@ -402,8 +403,7 @@ def worst(
         """Say how many slices were tested, even if none is listed."""
         preds = log.log.roles.preds
         has_models = preds is not None and preds.is_several
-        metric = registry.find_metric(search.metric).name
-        say(summed_up(tested, metric, search.to, has_models=has_models))
+        say(summed_up(tested, search.to, has_models=has_models))
         slices = tested if search.verdicts else tested.filter(verdict="listed")
         return slices if search.top is None else slices.head(search.top)
 

@@ -17,11 +17,11 @@ from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
 from polars_mcc._base.visible_text import visible_lines
+from polars_mcc._comparisons.columns_of_answers import CONFUSION
 from polars_mcc._display.table_and_to_numpy import with_texts
 from polars_mcc._frame.labels import is_text
 from polars_mcc._inputs.find_files import real_paths
 from polars_mcc._inputs.log_from_files import TypedLog
-from polars_mcc._worst.failures_in_words import CONFUSION
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -208,7 +208,7 @@ def run_as_formulas(answer: pl.DataFrame) -> list[str]:
 
 
 _LEFT_OUT: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
+    **dict.fromkeys(("compare", "contrast", "drift"), ("p_value",)),
     "changes": ("diff_low", "diff_high", "p_value", "dispersion"),
     "worst": (
         *("keys", "diff_low", "diff_high", "p_value", "p_beside"),
@@ -249,7 +249,7 @@ def hidden_columns(answer: pl.DataFrame, verb: str) -> list[str]:
 
     The verdict stays if it says more than "listed".
     """
-    first = next((at for at, name in enumerate(answer.columns) if name in {"n", "n_before"}), 0)
+    first = next((at for at, name in enumerate(answer.columns) if name in {"metric", "n"}), 0)
     after = answer.columns[first:] if verb != "worst" else answer.columns
     left_out = [name for name in after if name in _LEFT_OUT.get(verb, ())]
     if "verdict" in left_out and (answer["verdict"] != "listed").any():

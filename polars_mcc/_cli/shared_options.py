@@ -7,12 +7,13 @@ passes `vars(options)` to its verb. A class also has the help texts of the class
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from polars_mcc import _public_names  # noqa: F401 - its import fills `WORDS`
 from polars_mcc._base import allowed_values, defaults
@@ -46,8 +47,22 @@ LogPaths = Annotated[
 ]
 OfLog = Annotated[LogOptions, Parameter(name="*", group=Group("The log", sort_key=1))]
 By = Annotated[list[str] | None, Parameter(name="--by", **_shown_as("COLUMN"))]
+
+
+_METRIC = re.compile(r"(?:[^,(]|\((?:[^()]|\([^()]*\))*\)|\()+")
+"""The text of one metric: a comma inside brackets is part of a call."""
+
+
+def _metric_names(_: object, typed: Sequence[Token]) -> list[str]:
+    """The metrics of `--metric a,b --metric c`."""
+    return [name.strip() for token in typed for name in _METRIC.findall(token.value)]
+
+
 MetricNames = Annotated[
-    list[str], Parameter(name="--metric", show_default=" ".join, **_shown_as("METRIC"))
+    list[str],
+    Parameter(
+        name="--metric", converter=_metric_names, show_default=" ".join, **_shown_as("METRIC")
+    ),
 ]
 
 ReferenceWords = Annotated[list[str], Parameter(show_default=" ".join)]
@@ -109,7 +124,8 @@ class ScoreOptions(TypedIntervals):
         metrics: One metric or several, computed from the same counts: a name of `polars-mcc
             metrics`, such as "accuracy", "f1_macro" or "kappa"; or a call, such as "f_beta(2)",
             "cost(fn=10, fp=1)" or "kappa(quadratic)". Metrics of one class, such as "tpr", need
-            --positive, the label of the class. Repeat --metric for several.
+            --positive, the label of the class. Repeat --metric for several, or write
+            --metric a,b.
     """
 
     metrics: MetricNames = field(default_factory=lambda: [defaults.METRICS])
@@ -148,7 +164,12 @@ class DifferenceOptions:
     """Tests of differences between scores.
 
     Attributes:
-        metric: The metric to compare: a name of `polars-mcc metrics`.
+        metrics: One metric or several, all of labels or all of scores: names of `polars-mcc
+            metrics`. Each is corrected alone. Repeat --metric for several, or write --metric a,b.
+        min_n: The least number of rows of a slice that is judged, and of what it is compared with:
+            with fewer rows, a p-value is too small too often. A score must be of half as many:
+            "tpr" is of rows with the positive label. With sample weights w, the rows are
+            (Σ w)² / Σ w².
         ci: The confidence level of the intervals.
         method: The kind of interval of each score. "score" has the best coverage. "fisher" and
             "wald" are the textbook intervals. The interval of a difference is made from both.
@@ -158,7 +179,8 @@ class DifferenceOptions:
             "bonferroni".
     """
 
-    metric: str = defaults.METRIC
+    metrics: MetricNames = field(default_factory=lambda: [defaults.METRICS])
+    min_n: int = defaults.COMPARED_N
     ci: float = defaults.LEVEL
     method: allowed_values.Method = defaults.METHOD
     correction: allowed_values.Correction = defaults.CORRECTION

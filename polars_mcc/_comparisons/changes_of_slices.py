@@ -82,7 +82,8 @@ def changes(
     in_time = scored.with_columns(periods.gather(scored[_SPLIT]).alias(SINCE))
     judged = in_time.with_columns(verdict=_verdict(wanted))
     both = log.beside(slices, judged.lazy())
-    return both.with_columns(pl.col("verdict").fill_null(pl.lit("not judged", VERDICTS))).collect()
+    verdict = pl.col("verdict").fill_null(pl.lit("not judged", VERDICTS))
+    return both.with_columns(verdict, metric=pl.lit(metric.name)).collect()
 
 
 def _with_facts(log: SlicedLog, counts: pl.DataFrame, every: pl.DataFrame) -> pl.LazyFrame:
@@ -228,13 +229,13 @@ def _with_scores(
         *of_arrays(se=given.se if wanted.given_labels else own_se),
         score=metric.name,
     )
-    for period in PERIODS.categories:
-        here = both.filter(pl.col(_SIDE) == period).drop(_SIDE)
-        here = here.select(_PART, pl.exclude(_PART).name.suffix(f"_{period}"))
+    before = {"n": "n_before", "score": "reference", "expected": "reference_expected"}
+    for side_, names in (("before", before), ("after", {"n": "n_after", "se": "se_after"})):
+        here = both.filter(pl.col(_SIDE) == side_).drop(_SIDE).rename(names)
         parts = parts.join(here, on=_PART, how="left", maintain_order="left")
-    diff, se = pl.col("score_after") - pl.col("score_before"), pl.col("se_before", "se_after")
+    diff, se = pl.col("score") - pl.col("reference"), pl.col("se", "se_after")
     if wanted.given_labels:  # Both sides are all rows, so one errs as the other does not.
-        diff -= pl.col("expected_after") - pl.col("expected_before")
+        diff -= pl.col("expected") - pl.col("reference_expected")
         se = pl.sum_horizontal(se, ignore_nulls=False)
     else:
         se = pl.sum_horizontal(se.pow(2), ignore_nulls=False).sqrt()

@@ -9,16 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, better_or_worse, judged
 from polars_mcc._counts.reweighted_pairs import reweighted, with_pseudo_rows
 from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.count_arrays import Draws, floats, of_arrays
-from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import critical, normal, normal_critical, student
 from polars_mcc._intervals.interval_options import (
     PERIODS,
     IntervalOptions,
-    limit_columns,
     with_limit_columns,
 )
 from polars_mcc._intervals.scores_of_arrays import Estimate, estimate
@@ -34,9 +32,9 @@ class Side(NamedTuple):
     se: Floats
 
     @classmethod
-    def of(cls, scores: pl.DataFrame, metric: str, suffix: str = "") -> Side:
+    def of(cls, scores: pl.DataFrame, metric: str) -> Side:
         """The columns of a metric in a frame of scores."""
-        return cls(*(floats(scores[name + suffix]) for name in (metric, *limit_columns([metric]))))
+        return cls(*(floats(scores[name]) for name in with_limit_columns([metric])))
 
     def gather(self, places: Ints) -> Side:
         """The scores of these slices; -1 is none."""
@@ -54,20 +52,32 @@ class Side(NamedTuple):
             return np.where(np.isfinite(own), below + above - own, of_end)
 
 
+def tested_rows(estimated: Estimate) -> dict[str, Floats]:
+    """By metric, the rows of each slice, or twice the rows of its score if these are fewer."""
+    pairs, scorer = estimated.cells.pairs, estimated.scorer
+    rows = pairs.effective(is_frequency=scorer.is_frequency)
+    known = scorer.measured(pairs, IntervalOptions(LEVEL, is_compared=True), estimated.pools)
+    least = dict.fromkeys(known, rows)
+    for metric in scorer.metrics:
+        if (scale := Scale.of(metric, 1)).low is not None:
+            score, limits, _ = known[metric.name]
+            ends = scale.rows_by_limits(score, limits.low, limits.high, rows)
+            least[metric.name] = np.fmin(rows, np.round(2 * np.minimum(*ends), 6))
+    return least
+
+
 class Difference(NamedTuple):
     """A difference b - a with its interval and p-value: arrays (slices,), NaN for null."""
 
     diff: Floats
     low: Floats
     high: Floats
-    se: Floats
     p_value: Floats
 
-    def beside(self, both: pl.DataFrame, b: str = "score_b", a: str = "score_a") -> pl.DataFrame:
+    def beside(self, both: pl.DataFrame) -> pl.DataFrame:
         """Add the difference to both scores: to the digit, and NaN where a score is."""
-        limits = {"diff_low": self.low, "diff_high": self.high, "diff_se": self.se}
-        columns = of_arrays(**limits, p_value=self.p_value)
-        return both.with_columns(columns, diff=pl.col(b) - pl.col(a))
+        columns = of_arrays(diff_low=self.low, diff_high=self.high, p_value=self.p_value)
+        return both.with_columns(columns, diff=pl.col("score") - pl.col("reference"))
 
 
 def difference(
@@ -75,7 +85,6 @@ def difference(
     b: Side,
     ci: float,
     *,
-    se: Floats | None = None,
     correlation: Floats | float = 0.0,
     df: Ints | None = None,
     added: Floats | float = 0.0,
@@ -91,9 +100,7 @@ def difference(
     with np.errstate(all="ignore"):
         reach = critical(ci, df) * np.sqrt(added)
         down, up = (np.hypot(end, reach) for end in reaches(a, b, correlation))
-        if se is None:
-            se = np.sqrt(a.se**2 + b.se**2)
-        return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)
+        return with_limits(b.score - a.score, down, up, ci=ci, df=df)
 
 
 def difference_by_cluster(
@@ -102,9 +109,8 @@ def difference_by_cluster(
     """The difference b - a if rows of a cluster may be in both; `n_clusters`: in the smaller."""
     with np.errstate(all="ignore"):
         correlation = np.clip(covariance / (a.se * b.se), -1, 1)
-        squared = np.clip(a.se**2 + b.se**2 - 2 * covariance, 0, None)
     known = np.nan_to_num(correlation, nan=0.0)
-    return difference(a, b, ci, se=np.sqrt(squared), correlation=known, df=n_clusters - 1)
+    return difference(a, b, ci, correlation=known, df=n_clusters - 1)
 
 
 def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats, Floats]:
@@ -119,7 +125,7 @@ def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats
 
 
 def with_limits(
-    diff: Floats, down: Floats, up: Floats, se: Floats, *, ci: float, df: Ints | None = None
+    diff: Floats, down: Floats, up: Floats, *, ci: float, df: Ints | None = None
 ) -> Difference:
     """The limits and the p-value of a difference whose interval reaches `down` and `up`."""
     with np.errstate(all="ignore"):
@@ -128,56 +134,64 @@ def with_limits(
         errors = critical(ci, df) * of_level
         p_value = normal(errors) if df is None else student(errors, df)
         p_value = np.where(np.isnan(to_zero), math.nan, p_value)
-        return Difference(diff, diff - down, diff + up, se, p_value)
+        return Difference(diff, diff - down, diff + up, p_value)
 
 
-_IS_B = "of:pred"  # no metric has this name
+_IS_B, _PLACE = "of:pred", "of:place"  # no metric has these names
 
 
 class _Both(NamedTuple):
-    """Both models of each slice: their scores, and how rows move the difference b minus a."""
+    """Both models of each slice: their scores, and the draws that move both."""
 
     scores_a: pl.DataFrame
     scores_b: pl.DataFrame
+    estimated: Estimate
     draws: Draws
-    variance: Floats
-    """The variance of the difference."""
-    added: Floats
-    """The part of it that rows without a label add, if labelled rows stand for others."""
+    pairs: tuple[Ints, Ints]
+    """For each cell of the draws: its pair with the label of b, and with that of a."""
+
+    def variance(self, metric: str, *, added: bool = False) -> Floats:
+        """The variance of the difference; or the part of it that rows without a label add."""
+        phi, draws = self.estimated.measured[metric].phi, self.draws
+        moved = phi[self.pairs[0]] - phi[self.pairs[1]]
+        with np.errstate(all="ignore"):
+            squares = draws.added_squares(moved) if added else draws.products(moved, moved)
+            return squares / draws.size / draws.size
 
 
 def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
-    """Both scores of each slice, and their difference: b minus a.
+    """Both scores of each slice by each metric, and their difference: b minus a.
 
     Labelled rows may stand for others. Then the interval is first made as if all rows had a label.
     Rows without a label add a variance, which makes it wider.
     """
-    [metric] = asked.metrics
     own, pairs = reweighted(log, counts.lazy())
     rows = pairs.collect()
-    found = both = _both(own, rows, asked)
-    added: Floats | float = 0.0
+    found = both = smoothed = _both(own, rows, asked)
     if own.is_reweighted:
         both = _both(replace(own, labelled_numbers=None), rows, asked)
         # Few labelled rows on which the models differ hide how much they vary.
-        smoothed = with_pseudo_rows(own, pairs).collect()
-        added = np.fmax(found.added, _both(own, smoothed, asked).added)
-    a, b = (Side.of(scores, metric.name) for scores in (both.scores_a, both.scores_b))
-    effective, n_clusters = both.draws.effective, both.draws.n_clusters
-    with np.errstate(all="ignore"):
-        correlation = _correlation(a, b, both.variance, effective, asked)
-        se = np.where(found.variance * effective > NOTHING, np.sqrt(found.variance), np.nan)
+        smoothed = _both(own, with_pseudo_rows(own, pairs).collect(), asked)
+    n_clusters, least_rows = both.draws.n_clusters, tested_rows(found.estimated)
     df = None if n_clusters is None else n_clusters - 1
-    change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df, added=added)
-    scores = found.scores_b.with_columns(
-        pl.Series("score_a", found.scores_a[metric.name]), pl.col(metric.name).alias("score_b")
-    )
-    return with_adjusted(change.beside(scores), asked.correction)
+    sizes = ["n", *(["n_clusters"] if log.has_clusters else []), *log.unscored]
+    answers = []
+    for metric in asked.metrics:
+        name = metric.name
+        a, b = (Side.of(scores, name) for scores in (both.scores_a, both.scores_b))
+        added = np.fmax(*(of.variance(name, added=True) for of in (found, smoothed)))
+        correlation = _correlation(a, b, both.variance(name), both.draws.effective, asked)
+        change = difference(a, b, asked.ci, correlation=correlation, df=df, added=added)
+        reference = found.scores_a[name]
+        scores = found.scores_b.select(*log.slice, *sizes, score=name, reference=reference)
+        least = np.minimum(*np.split(least_rows[name], 2)) if len(least_rows[name]) else math.inf
+        compared = change.beside(scores)
+        answers.append(judged(compared, metric, asked, better_or_worse(metric), least))
+    return pl.concat(answers)
 
 
 def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both:
-    """The scores of both models, and the variance of their difference."""
-    [metric] = asked.metrics
+    """The scores of both models, and the draws of their rows."""
     if log.nulls == "drop":  # A row without a label of one model is scored for neither.
         has_both = pl.all_horizontal(pl.col("baseline", "pred").is_not_null())
         counts = counts.with_columns(pl.when(has_both).then(pl.col("baseline", "pred")))
@@ -192,19 +206,14 @@ def _both(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> _Both
     )
     if counts.is_empty():  # The total slice is there, also without rows.
         scores_a = scores_b = estimate(log, counts, asked).scores
-    cells, phi, number = estimated.cells, estimated.measured[metric.name].phi, scores_b.height
+    cells, number = estimated.cells, scores_b.height
     pair_of_row = np.full(both.height, -1)
     pair_of_row[cells.row] = cells.pair
     # The slices of model b come second, in the same order.
     of_b = np.where(cells.row >= counts.height, cells.pairs.slices[cells.pair] - number, -1)
     draws, order = cells.draws(number, of_b)
-    moved = phi[cells.pair[order]] - phi[pair_of_row[cells.row[order] - counts.height]]
-    with np.errstate(all="ignore"):
-        variance, added = (
-            squares / draws.size / draws.size
-            for squares in (draws.products(moved, moved), draws.added_squares(moved))
-        )
-    return _Both(scores_a, scores_b, draws, variance, added)
+    other = pair_of_row[cells.row[order] - counts.height]
+    return _Both(scores_a, scores_b, estimated, draws, (cells.pair[order], other))
 
 
 def _correlation(
@@ -216,45 +225,68 @@ def _correlation(
     n / (n + z²): two models that agree on 5 rows need not agree on the next.
     """
     z = normal_critical(asked.ci)
-    shared = (a.se**2 + b.se**2 - variance) / (2 * a.se * b.se)
+    with np.errstate(all="ignore"):
+        shared = (a.se**2 + b.se**2 - variance) / (2 * a.se * b.se)
     known = effective / (effective + z**2) if asked.method == "score" else 1.0
     return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)
 
 
-_PERIODS = tuple(PERIODS.categories)
+class Periods(NamedTuple):
+    """The slices of a log, with their rows, and the scores before and after; null without rows."""
+
+    slices: pl.DataFrame
+    before: pl.DataFrame
+    after: pl.DataFrame
+    estimated: Estimate
+
+    @classmethod
+    def of(
+        cls, log: SlicedLog, apart: SlicedLog, cells: pl.DataFrame, options: IntervalOptions
+    ) -> Periods:
+        """Score the pairs of `apart`: of the same log, with a slice per slice and `period`."""
+        estimated = estimate(apart, cells, options, within=log.slice)
+        scores, periods = estimated.scores, PERIODS.categories
+        sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
+
+        def of(name: str, period: str) -> pl.Expr:
+            return pl.col(name).filter(pl.col("period") == period)
+
+        slices = log.per_slice(
+            scores.with_row_index(_PLACE).lazy(),
+            **{period: of(_PLACE, period).max() for period in periods},
+            **{f"{size}_{period}": of(size, period).sum() for size in sizes for period in periods},
+            **{name: pl.col(name).sum() for name in log.unscored},
+        ).collect()
+        before, after = (scores.select(pl.all().gather(slices[period])) for period in periods)
+        return cls(slices, before, after, estimated)
+
+    def compared(self, log: SlicedLog, metric: str, ci: float) -> pl.DataFrame:
+        """The slices with both scores by a metric, and their difference."""
+        both = self.slices.with_columns(score=self.after[metric], reference=self.before[metric])
+        before, after = (Side.of(side, metric) for side in (self.before, self.after))
+        if not log.has_clusters:
+            return difference(before, after, ci).beside(both)
+        covariance = _covariance(log, self.estimated, both, metric)
+        fewest = np.fmin(*both.select("n_clusters_before", "n_clusters_after").to_numpy().T)
+        return difference_by_cluster(before, after, ci, covariance, fewest).beside(both)
 
 
 def changes(
-    log: SlicedLog, apart: SlicedLog, cells: pl.DataFrame, options: IntervalOptions
+    log: SlicedLog, apart: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions
 ) -> pl.DataFrame:
-    """The difference between the scores of both periods, per slice of a log.
+    """The difference between the scores of both periods by each metric, per slice of a log.
 
-    `apart` is the same log with a slice per slice and `period`. `cells` are its pairs. The first
-    metric is compared; the others are facts, shown for each period.
+    `apart` is the same log with a slice per slice and `period`. `cells` are its pairs.
     """
-    metric, *facts = options.metrics
-    estimated = estimate(apart, cells, options, within=log.slice)
-    sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
-
-    def of(name: str, period: str) -> pl.Expr:
-        return pl.col(name).filter(pl.col("period") == period)
-
-    shown = [*with_limit_columns([metric.name]), *(fact.name for fact in facts)]
-    both = log.per_slice(
-        estimated.scores.lazy(),
-        **{name: pl.col(name).sum() for name in log.unscored},
-        **{f"{size}_{period}": of(size, period).sum() for size in sizes for period in _PERIODS},
-        **{f"{name}_{period}": of(name, period).max() for name in shown for period in _PERIODS},
-    ).collect()
-    before, after = (Side.of(both, metric.name, f"_{period}") for period in _PERIODS)
-    if not log.has_clusters:
-        change = difference(before, after, options.ci)
-    else:
-        covariance = _covariance(log, estimated, both, metric.name)
-        fewest = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
-        change = difference_by_cluster(before, after, options.ci, covariance, fewest)
-    slices = change.beside(both, f"{metric.name}_after", f"{metric.name}_before")
-    return with_adjusted(slices, options.correction)
+    periods, answers = Periods.of(log, apart, cells, asked), []
+    both = periods.slices.select(*PERIODS.categories)
+    of_metrics = tested_rows(periods.estimated)
+    for metric in asked.metrics:
+        rows = pl.Series(of_metrics[metric.name])
+        least = np.minimum(*(floats(rows.gather(place)) for place in both))
+        slices = periods.compared(log, metric.name, asked.ci)
+        answers.append(judged(slices, metric, asked, better_or_worse(metric), least))
+    return pl.concat(answers)
 
 
 def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:

@@ -27,6 +27,7 @@ second takes Student's t with 1 / se² degrees of freedom: so many rows, of the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction
+from polars_mcc._comparisons.columns_of_answers import VERDICTS
 from polars_mcc._intervals.count_arrays import Counted, equal_rows, floats, of_arrays
 from polars_mcc._intervals.interval_methods import (
     critical,
@@ -42,6 +44,7 @@ from polars_mcc._intervals.interval_methods import (
     normal_quantile,
     student,
 )
+from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._metrics.exact_scores import most_rows
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, places_in
@@ -97,6 +100,15 @@ class Scale:
             v, end = self.proportion(score), self.proportion(limit)
             rows = np.minimum(rows_with_limit(v, end, z), self.max_rows * n)
             return np.where(end != v, rows, math.nan)
+
+    def rows_by_limits(
+        self, score: Floats, low: Floats, high: Floats, n: Floats
+    ) -> tuple[Floats, Floats]:
+        """The rows m of scores by their lower and upper limits: of a rate, its base."""
+        below, above = (self.effective_rows(score, limit, n) for limit in (low, high))
+        # At an end of the range, one limit is the score.
+        rows = np.fmin(below, above)
+        return np.where(np.isnan(below), rows, below), np.where(np.isnan(above), rows, above)
 
     def evidence(self, v_b: Floats, rows_b: Floats, v_a: Floats, rows_a: Floats) -> Floats:
         """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
@@ -244,41 +256,45 @@ def of_threshold(
         return _tail(errors, df)
 
 
-def of_baseline(slices: pl.DataFrame, metric: Metric, bound: Bound, ci: float) -> Floats:
+def of_baseline(
+    sides: Sequence[pl.DataFrame], two_sided: pl.Series, metric: Metric, bound: Bound, ci: float
+) -> Floats:
     """The p-value that the score of each slice is no worse after than before; NaN without one.
 
-    `slices` have the columns of `changes` with intervals of the level `ci`.
+    The sides, before and after, have the scores with intervals of the level `ci`; `two_sided` is
+    the p-value of their difference.
     """
+    before, after = sides
     z = critical(ci, None)
-    scale, after, up, _ = _turned(slices, metric, bound, "_after")
-    _, before, _, down = _turned(slices, metric, bound, "_before")
-    half, is_worse = floats(slices["p_value"]) / 2, after < before
+    scale, here, up, _ = _turned(after, metric, bound)
+    _, there, _, down = _turned(before, metric, bound)
+    half, is_worse = floats(two_sided) / 2, here < there
     p = np.where(is_worse, half, 1 - half)
     if scale.low is None:
         return p
     with np.errstate(all="ignore"):
-        v, end, v_to, end_to = map(scale.proportion, (after, up, before, down))
-        rows = np.fmin(rows_with_limit(v, end, z), _max_rows(slices, metric, "_after"))
-        rows_to = np.fmin(rows_with_limit(v_to, end_to, z), _max_rows(slices, metric, "_before"))
+        v, end, v_to, end_to = map(scale.proportion, (here, up, there, down))
+        rows = np.fmin(rows_with_limit(v, end, z), _max_rows(after, metric))
+        rows_to = np.fmin(rows_with_limit(v_to, end_to, z), _max_rows(before, metric))
         ratio = scale.evidence(v, rows, v_to, rows_to)
         likely = np.fmax(p, _tail(np.where(np.isnan(ratio), math.inf, ratio), None))
     return np.where(is_worse & ~np.isnan(half), likely, p)
 
 
 def _turned(
-    slices: pl.DataFrame, metric: Metric, bound: Bound, suffix: str = ""
+    slices: pl.DataFrame, metric: Metric, bound: Bound
 ) -> tuple[Scale, Floats, Floats, Floats]:
     """The scale on which more is better, the score, and its limits on the better and worse side."""
     scale = Scale.of(metric, 1 if bound == "min" else -1)
-    names = (f"{metric.name}{part}{suffix}" for part in ("", "_low", "_high"))
+    names = (f"{metric.name}{part}" for part in ("", "_low", "_high"))
     score, low, high = (scale.turn * floats(slices[name]) for name in names)
     return (scale, score, high, low) if bound == "min" else (scale, score, low, high)
 
 
-def _max_rows(slices: pl.DataFrame, metric: Metric, suffix: str = "") -> Floats | float:
+def _max_rows(slices: pl.DataFrame, metric: Metric) -> Floats | float:
     """The largest number of effective rows that the metric can have; NaN if any number."""
     fact = most_rows(metric)
-    return math.nan if fact is None else floats(slices[f"{fact.name}{suffix}"])
+    return math.nan if fact is None else floats(slices[fact.name])
 
 
 def _tail(errors: Floats, df: Ints | None) -> Floats:
@@ -315,3 +331,31 @@ def with_adjusted(slices: pl.DataFrame, correction: Correction) -> pl.DataFrame:
     """Add `p_adjusted`, the column `p_value` after correction."""
     p_adjusted = adjusted(floats(slices["p_value"]), correction)
     return slices.with_columns(of_arrays(p_adjusted=p_adjusted))
+
+
+def judged(
+    slices: pl.DataFrame,
+    metric: Metric,
+    asked: IntervalOptions,
+    word: pl.Expr,
+    rows: Floats | float = math.inf,
+) -> pl.DataFrame:
+    """Add `metric`, `p_adjusted` and `verdict`, which is `word` where the p-value is small enough.
+
+    Slices of too few `rows` have no p-value. Each metric is corrected alone: "fnr" and "tpr" are
+    one test.
+    """
+    has_rows = pl.lit(pl.Series(np.broadcast_to(rows >= asked.min_n, slices.height)))
+    slices = slices.with_columns(pl.when(has_rows).then("p_value"))
+    p = pl.col("p_adjusted")
+    verdict = pl.when(p < 1 - asked.ci).then(word).when(p.is_not_null()).then(pl.lit("not sure"))
+    return with_adjusted(slices, asked.correction).with_columns(
+        metric=pl.lit(metric.name), verdict=verdict.fill_null("not judged").cast(VERDICTS)
+    )
+
+
+def better_or_worse(metric: Metric, than: str = "reference") -> pl.Expr:
+    """Which side of its reference a score is on, in words."""
+    words = ["differs"] * 2 if metric.less_is_better is None else ["better", "worse"]
+    more, less = map(pl.lit, words[::-1] if metric.less_is_better else words)
+    return pl.when(pl.col("score") > pl.col(than)).then(more).otherwise(less)

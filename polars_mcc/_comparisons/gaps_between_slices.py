@@ -26,7 +26,7 @@ import polars as pl
 from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._comparisons.difference_interval import Side
-from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, with_adjusted
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, judged
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, joined
 from polars_mcc._intervals.count_arrays import floats
@@ -56,16 +56,6 @@ class Gap(NamedTuple):
     ratio: float = math.nan
     spread: float = math.nan
     p_value: float = math.nan
-
-
-def rows_by_limits(
-    scale: Scale, score: Floats, low: Floats, high: Floats, n: Floats
-) -> tuple[Floats, Floats]:
-    """The rows m of scores by their lower and upper limits: of a rate, those it is a share of."""
-    below, above = (scale.effective_rows(score, limit, n) for limit in (low, high))
-    # At an end of the range, one limit is the score.
-    rows = np.fmin(below, above)
-    return np.where(np.isnan(below), rows, below), np.where(np.isnan(above), rows, above)
 
 
 def gap_of(slices: Compared, scale: Scale, ci: float) -> Gap:
@@ -255,19 +245,9 @@ _CLOSE, _TERMS = 1e-14, 10_000
 _GROUP, _ROWS = "of:group", "of:rows"  # no metric has these names
 LEAST_ROWS = 0.5
 """A score of fewer effective rows is not compared: it may be nearly anything of its range."""
-ENDS = ("lowest", "highest")
-COLUMNS = {
-    "metric": pl.String(),
-    "n_slices": pl.Int64(),
-    "n": pl.Int64(),
-    **{
-        f"{end}{what}": dtype
-        for end in ENDS
-        for what, dtype in (("", pl.String()), ("_value", pl.Float64()))
-    },
-    **dict.fromkeys(Gap._fields, pl.Float64()),
-}
-"""The columns of a gap. Float weights have a float `n`."""
+_COLUMNS = {"n_slices": pl.Int64(), "lowest": pl.String(), "highest": pl.String()}
+_COLUMNS |= dict.fromkeys(("lowest_score", "highest_score", *Gap._fields), pl.Float64())
+"""The columns of a gap, but for `n`."""
 
 
 def gaps(
@@ -288,7 +268,7 @@ def gaps(
         rows = rows.pow(2) / pl.col("squares").sum()
     large = log.per_slice(scored, rows=rows).filter(pl.col("rows") >= asked.min_n).collect()
     kept = joined(pairs, large, log.slice, how="semi")
-    estimated = estimate(log, kept, replace(asked, ci=LEVEL), within=whole.slice)
+    estimated = estimate(log, kept, replace(asked, ci=LEVEL, is_compared=True), within=whole.slice)
     effective = estimated.cells.pairs.effective(is_frequency=log.is_frequency)
     scores = estimated.scores.with_columns(pl.Series(_ROWS, effective, pl.Float64))
     unscored = {name: log.numbers.as_count(number) for name, number in unscored_sums(log).items()}
@@ -298,13 +278,11 @@ def gaps(
     texts = {key: as_text(pl.col(KEY + key), log.key_dtypes[key]) for key in own}
     names = slices.select(slice_name(texts, log.sets))
     segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
-    answers = [
-        _of_metric(slices, names.to_series(), segments, metric, asked).hstack(groups)
+    answers = (
+        (metric, _of_metric(slices, names.to_series(), segments, metric, asked).hstack(groups))
         for metric in asked.metrics
-    ]
-    return with_adjusted(pl.concat(answers), asked.correction).select(
-        *whole.slice, *COLUMNS, "p_adjusted", *log.unscored
     )
+    return pl.concat(judged(answer, metric, asked, pl.lit("gap")) for metric, answer in answers)
 
 
 def _of_metric(
@@ -313,7 +291,7 @@ def _of_metric(
     """The gap of a metric in each group of slices."""
     score, low, high, _ = Side.of(slices, metric.name)
     scale = Scale.of(metric, 1)
-    below, above = rows_by_limits(scale, score, low, high, floats(slices[_ROWS]))
+    below, above = scale.rows_by_limits(score, low, high, floats(slices[_ROWS]))
     rows = np.minimum(below, above)
     is_known = (rows > LEAST_ROWS) & ~np.isnan(low) & ~np.isnan(high)
     if scale.low is not None:  # A rate may be of few rows.
@@ -323,12 +301,12 @@ def _of_metric(
         places = start + np.flatnonzero(is_known[start : start + length])
         group = Compared(score[places], below[places], above[places])
         size = slices["n"].gather(places).sum()
-        answer: dict[str, Any] = {"metric": metric.name, "n_slices": len(places), "n": size}
+        answer: dict[str, Any] = {"n_slices": len(places), "n": size}
         if len(places):
-            ends = (places[group.score.argmin()], places[group.score.argmax()])
-            for end, place in zip(ENDS, ends, strict=True):
-                answer |= {end: names[int(place)], f"{end}_value": score[place]}
+            least, most = int(places[group.score.argmin()]), int(places[group.score.argmax()])
+            answer |= {"lowest": names[least], "lowest_score": score[least]}
+            answer |= {"highest": names[most], "highest_score": score[most]}
         gap = gap_of(group, scale, asked.ci)._asdict()
         answer |= {name: None if math.isnan(value) else value for name, value in gap.items()}
         answers.append(answer)
-    return pl.DataFrame(answers, COLUMNS | {"n": slices.schema["n"]})
+    return pl.DataFrame(answers, _COLUMNS | {"n": slices.schema["n"]})

@@ -1,18 +1,20 @@
-"""What verbs that test a metric share: checks of options, the cut log, and names of columns."""
+"""What verbs that test metrics share: checks of options, and the cut log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import polars as pl
 
-from polars_mcc._base.allowed_values import Correction, Method, check_choice, check_level
+from polars_mcc._base.allowed_values import (
+    Correction,
+)
 from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._counts.sides_and_slices import cut, sides_of
-from polars_mcc._counts.sliced_log import SlicedLog, unscored_columns
+from polars_mcc._counts.sliced_log import SlicedLog
 from polars_mcc._frame.columns import IntoColumn
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions
@@ -20,37 +22,6 @@ from polars_mcc._keys.any_key import IntoKey, check_plain, keys_of
 from polars_mcc._keys.each_rollup_cube_sets_trailing import step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.exact_scores import with_labels_for
-from polars_mcc._metrics.metric_type import Metric
-
-P_VALUES = ("p_value", "p_adjusted")
-DIFFERENCE = ("diff", "diff_low", "diff_high", "diff_se")
-
-
-def check(ci: float, method: Method, correction: Correction) -> None:
-    """Raise a ValueError if an option of a test has an unknown value."""
-    check_choice("method", method, Method)
-    check_choice("correction", correction, Correction)
-    check_level(ci)
-
-
-def names_of(
-    log: Described[Any], sizes: Sequence[str], scores: Mapping[str, str], tests: Sequence[str]
-) -> dict[str, str]:
-    """The columns of an answer, each with its name.
-
-    A metric may have any name, so columns with its `scores` get their names last.
-    """
-    columns = (*sizes, *scores, *tests, *unscored_columns(waiting=log.roles.waiting))
-    return {name: scores.get(name, name) for name in columns}
-
-
-def names_of_periods(
-    log: Described[Any], metric: Metric, tests: Sequence[str], *, has_clusters: bool
-) -> dict[str, str]:
-    """The columns of an answer about two periods, each with its name."""
-    names = ("n", "n_clusters", metric.name) if has_clusters else ("n", metric.name)
-    of_periods = [f"{name}_{period}" for name in names for period in ("before", "after")]
-    return names_of(log, of_periods, {}, tests)
 
 
 def cut_log(
@@ -102,13 +73,6 @@ def keys_and_within(
     for name in {*names} & {*of_whole}:
         raise ValueError(f"'{name}' is a key and also in within: remove it from one of them")
     return inside, names, of_whole
-
-
-def answer_of(log: SlicedLog, slices: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """The slices with their columns in the answer."""
-    return slices.select(
-        *log.slice, *(pl.col(column).alias(name) for column, name in names.items())
-    )
 
 
 def level_without(

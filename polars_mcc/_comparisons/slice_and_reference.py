@@ -13,14 +13,13 @@ from polars_mcc._comparisons.difference_interval import (
     Side,
     difference,
     reaches,
+    tested_rows,
     with_limits,
 )
-from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, with_adjusted
-from polars_mcc._comparisons.gaps_between_slices import rows_by_limits
+from polars_mcc._comparisons.evidence_and_p_values import Scale, better_or_worse, judged
 from polars_mcc._counts.count_rows import count_columns, merged
 from polars_mcc._counts.sliced_log import SlicedLog, joined
 from polars_mcc._intervals.count_arrays import Counted, Draws, floats, of_arrays
-from polars_mcc._intervals.influence_of_rows import NOTHING
 from polars_mcc._intervals.interval_methods import normal, normal_critical
 from polars_mcc._intervals.interval_options import TO, IntervalOptions
 from polars_mcc._intervals.scores_of_arrays import Estimate, Given, Scorer, estimate, has_classes
@@ -64,6 +63,7 @@ def _subtracted(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
 
 
 _PART = "of:part"  # no metric has this name
+_THAN = "of:than"  # what a score is better or worse than
 _SLICE, _REST, _TOTAL = range(3)
 _ROUNDING = 1e-12  # a smaller share of a variance is 0
 
@@ -77,79 +77,72 @@ def contrasts(
     *,
     ratio: bool,
 ) -> pl.DataFrame:
-    """Each slice b with its reference a, and their difference or ratio.
+    """Each slice b with its reference a, and their difference or ratio by each metric.
 
     Slices are compared within each slice of `whole`. `to` is "rest", "total", "expected", "best" or
     "each", or says whether a slice is the reference of the others. Neither has a p-value unless
     both have as many rows as is asked for.
     """
-    [metric] = asked.metrics
     word = to if isinstance(to, str) else ""
     if word in {"rest", "total"}:
         estimated, number = _with_rests(log, whole, pairs, asked)
     else:
         estimated = estimate(log, pairs, asked, within=whole.slice)
         number = estimated.scores.height
-    assert estimated.pools is not None  # noqa: S101 - for the type checker
-    pool_of = estimated.pools.of_slice
-    b = slices = np.arange(number)
+    pools, rows = estimated.pools, tested_rows(estimated)
+    assert pools is not None  # noqa: S101 - for the type checker
+    slices, pool_of = np.arange(number), pools.of_slice
     totals = 2 * number + pool_of[:number]  # They come last, in the order of the pools.
     references = {"rest": slices + number, "total": totals, "expected": slices * 0 - 1}
-    if word in references:
-        a = references[word]
-    else:
-        b, a = _other_slices(estimated, metric, to)
-    scores = Side.of(estimated.scores, metric.name)
-    own = estimated.cells.pairs.of_slices(0, number)
-    given = estimated.scorer.given_labels(own, estimated.pools)
-    place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
-    of_reference = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
-    both = estimated.scores[b].with_columns(
-        estimated.scores.select(*of_reference, own_a=pl.col(metric.name).gather(place)),
-        expected=expected_scores(estimated.scorer, given, own, estimated.pools)[b],
-        own_b=metric.name,
-    )
-    if word == "expected":
-        n = estimated.pools.pairs.sums[0][pool_of]
-        both = both.with_columns(pl.Series(f"n{TO}", n, both.schema["n"]), own_a="expected")
-        change = _to_expected(metric, scores, given, floats(both["n"]), asked.ci)
-    elif word == "total":
-        change = _to_total(estimated, metric, number, asked.ci)
-    elif ratio:
-        ratio_of = _ratio_of_ratios if metric.is_log else _ratio
-        change, ratios = ratio_of(scores.gather(a), scores.gather(b), asked.ci)
-        both = both.with_columns(ratios)
-    else:
-        change = difference(scores.gather(a), scores.gather(b), asked.ci)
-    compared = change.beside(both, "own_b", "own_a")
-    if ratio and word == "total":
-        compared = _as_ratio(compared)
-        if metric.is_share and not metric.is_count:
-            sides = scores.gather(slices + number), scores.gather(slices), scores.gather(a)
-            compared = _share_of_total(compared, *sides, asked.ci)
-    is_of_rows = estimated.scorer.is_frequency and not estimated.scorer.is_reweighted
-    if word in {"rest", "total"} and metric.needs_all_classes and is_of_rows:
-        here = scores.gather(slices)
-        of_labels = _to_expected(metric, here, given, floats(both["n"]), asked.ci).p_value
-        compared = _by_labels(compared, metric, estimated.cells.pairs, totals, of_labels)
-    rows = np.append(_rows(estimated, metric), math.inf)
-    is_tested = pl.lit(pl.Series(np.minimum(rows[b], rows[a]) >= asked.min_n))
-    return with_adjusted(
-        compared.with_columns(pl.when(is_tested).then("p_value")), asked.correction
-    )
+    own, ci = estimated.cells.pairs.of_slices(0, number), asked.ci
 
+    def by(metric: Metric) -> pl.DataFrame:
+        if word in references:
+            b, a = slices, references[word]
+        else:
+            b, a = _other_slices(estimated, metric, to)
+        scores = Side.of(estimated.scores, metric.name)
+        scorer = replace(estimated.scorer, metrics=[metric])
+        given = scorer.given_labels(own, pools)
+        place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
+        both = estimated.scores.select(*log.slice, "n", *log.unscored, score=metric.name)
+        both = both[b].with_columns(
+            both.select(
+                *(pl.col(name).gather(place).alias(f"{name}{TO}") for name in log.slice),
+                n_reference=pl.col("n").gather(place),
+                reference=pl.col("score").gather(place),
+            ),
+            expected=expected_scores(scorer, given, own, pools)[b],
+        )
+        if word == "expected":
+            n = pl.Series("n_reference", pools.pairs.sums[0][pool_of], both.schema["n"])
+            both = both.with_columns(n, reference="expected")
+            change = _to_expected(metric, scores, given, floats(both["n"]), ci)
+        elif word == "total":
+            change = _to_total(estimated, metric, number, ci)
+        elif ratio:
+            ratio_of = _ratio_of_ratios if metric.is_log else _ratio
+            change, ratios = ratio_of(scores.gather(a), scores.gather(b), ci)
+            both = both.with_columns(ratios)
+        else:
+            change = difference(scores.gather(a), scores.gather(b), ci)
+        compared, than = change.beside(both), "reference"
+        if ratio and word == "total":
+            compared = _as_ratio(compared)
+            if metric.is_share and not metric.is_count:
+                sides = scores.gather(slices + number), scores.gather(slices), scores.gather(a)
+                compared = _share_of_total(compared, *sides, ci)
+        is_of_rows = scorer.is_frequency and not scorer.is_reweighted
+        if word in {"rest", "total"} and metric.needs_all_classes and is_of_rows:
+            here = scores.gather(slices)
+            of_labels = _to_expected(metric, here, given, floats(both["n"]), ci).p_value
+            compared = _by_labels(compared, metric, estimated.cells.pairs, totals, of_labels)
+            than = _THAN
+        least = np.append(rows[metric.name], math.inf)
+        least = np.minimum(least[b], least[a])
+        return judged(compared, metric, asked, better_or_worse(metric, than), least)
 
-def _rows(estimated: Estimate, metric: Metric) -> Floats:
-    """The rows of each slice, or twice the rows of its score if these are fewer."""
-    pairs, scorer, scale = estimated.cells.pairs, estimated.scorer, Scale.of(metric, 1)
-    rows = pairs.effective(is_frequency=scorer.is_frequency)
-    if scale.low is None:
-        return rows
-    limits = IntervalOptions(LEVEL, is_compared=True)
-    known = scorer.measured(pairs, limits, estimated.pools)[metric.name]
-    ends = rows_by_limits(scale, known.score, known.interval.low, known.interval.high, rows)
-    least: Floats = np.fmin(rows, np.round(2 * np.minimum(*ends), 6))
-    return least
+    return pl.concat([by(metric) for metric in asked.metrics], how="diagonal")
 
 
 def _by_labels(
@@ -166,7 +159,11 @@ def _by_labels(
         for side in (slices, slices + len(totals))
     )
     of_lost = pl.Series(np.where(own & ~rest, p_value, math.nan), nan_to_null=True)
-    return compared.with_columns(p_value=pl.coalesce("p_value", pl.lit(of_lost)))
+    is_tested = pl.col("p_value").is_not_null()
+    return compared.with_columns(
+        pl.when(is_tested).then("reference").otherwise("expected").alias(_THAN),
+        p_value=pl.coalesce("p_value", pl.lit(of_lost)),
+    )
 
 
 def _with_rests(
@@ -237,7 +234,7 @@ def _to_expected(metric: Metric, scores: Side, given: Given, n: Floats, ci: floa
         apart = scale.apart(score, n, expected, se, given.step)
         p_value = np.where(is_known, normal(apart), math.nan)
         diff, reach = scores.score - given.expected, normal_critical(ci) * se
-    return Difference(diff, diff - reach, diff + reach, se, p_value)
+    return Difference(diff, diff - reach, diff + reach, p_value)
 
 
 def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Difference:
@@ -282,9 +279,8 @@ def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Di
             np.where(n == n_total, 0.0, (1 - w) * reach + reach_of_c)
             for reach in reaches(scores.gather(places), b)
         )
-        se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
         total = scores.score[2 * number :][pool_of[:number]]
-        return with_limits(b.score - total, down, up, se, ci=ci)
+        return with_limits(b.score - total, down, up, ci=ci)
 
 
 def _ratio(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.Series]]:
@@ -325,17 +321,17 @@ def _ratio_of_ratios(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.S
         ratio, se = b.score / a.score, np.hypot(a.se, b.se)
         se = np.where(np.isnan(ratio), math.nan, se)
         diff = b.logarithm(z) - a.logarithm(z)
-        change = with_limits(diff, z * se, z * se, se, ci=ci)
+        change = with_limits(diff, z * se, z * se, ci=ci)
         low, high = np.minimum(np.exp(change.low), ratio), np.maximum(np.exp(change.high), ratio)
     return change, [*of_arrays(ratio=ratio, ratio_low=low, ratio_high=high)]
 
 
 def _as_ratio(to_total: pl.DataFrame) -> pl.DataFrame:
     """The differences to the total as ratios. Beside a total of 0, only the side of 1 is known."""
-    own_a, own_b = pl.col("own_a"), pl.col("own_b")
-    known = pl.when((own_a >= 0) & (own_b >= 0) & (own_a + own_b > 0))
-    ends = {end: (1 + pl.col(f"diff{end}") / own_a).clip(0) for end in ("", "_low", "_high")}
-    ends["_low"] = pl.when(own_a == 0).then(ends["_low"].clip(0, 1)).otherwise(ends["_low"])
+    score, total = pl.col("score"), pl.col("reference")
+    known = pl.when((total >= 0) & (score >= 0) & (total + score > 0))
+    ends = {end: (1 + pl.col(f"diff{end}") / total).clip(0) for end in ("", "_low", "_high")}
+    ends["_low"] = pl.when(total == 0).then(ends["_low"].clip(0, 1)).otherwise(ends["_low"])
     ratios = {f"ratio{end}": known.then(value) for end, value in ends.items()}
     return to_total.with_columns(**ratios, p_value=known.then("p_value"))
 
@@ -351,7 +347,7 @@ def _share_of_total(
     change, ratios = _ratio(rest, own, ci)
     with np.errstate(all="ignore"):
         share = (total.score - rest.score) / (own.score - rest.score)
-        of_rows = floats(to_total["n"]) / floats(to_total[f"n{TO}"])
+        of_rows = floats(to_total["n"]) / floats(to_total["n_reference"])
         w = np.clip(np.where(own.score == rest.score, of_rows, share), 0, 1)
         known = {x.name: 1 / (w + (1 - w) / floats(x)) for x in ratios}
     columns = of_arrays(**known, p_value=change.p_value)

@@ -157,7 +157,7 @@ def sides_of(
         roles=roles,
         columns=columns,
         baseline=model,
-        has_models=roles.has_models(asked),
+        has_models=roles.has_models(asked) or baseline is not None,
         is_of_scores=role == "score",
         is_per_class=role == "score" and bool(roles.score_labels),
         label_dtype=labels,
@@ -329,8 +329,9 @@ def cut(
     keys_of_rows = [as_expr(key).name.prefix(KEY) for of in of_keys.values() for key in of.given]
     splits = [named.expr.alias(name) for name, named in splitting.items()]
     weights = [weighed.weight.alias("weight"), *map(pl.col, weighed.sums)]
-    has_baseline = sides.baseline is not None or "baseline" in sides.columns
-    pair_splits = [*(["baseline"] if has_baseline else []), *splitting]
+    column = sides.columns.get("baseline")
+    baseline = sides.baseline if column is None else column.name
+    pair_splits = [*([] if baseline is None else ["baseline"]), *splitting]
     if sides.is_per_class and sides.of_row is None:
         pair_splits += [CLASS, *([GOLD_CLASS] if sides.by_gold_class else [])]
     models = tuple(name for name in sides.columns[PRED].dtypes if name != sides.baseline)
@@ -345,6 +346,7 @@ def cut(
         key_dtypes=dtypes,
         models=("score",) if sides.is_per_class else models,
         has_models=sides.has_models,
+        baseline=baseline,
         has_total=windows is None and (not dtypes if sets is None else () in sets),
         sets=None if sets is None else {name_of(keys): (*keys, *last) for keys in sets},
         windows=windows,

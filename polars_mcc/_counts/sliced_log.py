@@ -83,6 +83,7 @@ class SlicedLog:
     key_dtypes: pl.Schema
     models: tuple[str, ...]
     has_models: bool  # whether slices have a model: there may be several models
+    baseline: str | None = None  # the name of the model that others are compared with
     has_total: bool
     """Whether there is a total slice. It is in the answer even if the log has no rows."""
     sets: Mapping[str, KeySet] | None = None

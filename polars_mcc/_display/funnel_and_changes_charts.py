@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_mcc._base.allowed_values import check_at_least, check_number
 from polars_mcc._base.values_as_text_or_markdown import as_text
+from polars_mcc._comparisons.columns_of_answers import COLUMNS
 from polars_mcc._counts.sliced_log import joined
 from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import COLOUR, GREY, Chart, Charts, alt
@@ -235,9 +236,7 @@ _SIDES = {"before": style.COLOURS[5], "after": style.COLOURS[1]}
 _ROUNDING = 1e-9  # of sums of weights
 
 
-def changes(
-    result: pl.DataFrame, periods: pl.DataFrame, *, metric: str = "mcc", top: int = 6
-) -> Charts:
+def changes(result: pl.DataFrame, periods: pl.DataFrame, *, top: int = 6) -> Charts:
     """Draw the score of each period, beside what its labels explain, and mark since when it moved.
 
     Args:
@@ -245,8 +244,7 @@ def changes(
             in `result.filter(verdict="worse")`.
         periods: The scores of the periods: a result of `contrast` with `to="expected"`, where the
             period is the key, and the keys of `result` are in `within`. The period is a Date or
-            Datetime, or `bins` of one such as `bins("ts", "1w")`.
-        metric: The metric of both results.
+            Datetime, or `bins` of one such as `bins("ts", "1w")`. Both are of one metric.
         top: Draw the first rows, at most so many. The surest changes are first.
 
     Returns:
@@ -272,10 +270,11 @@ def changes(
         >>> chart.save("changes.svg")  # doctest: +SKIP
     """
     check_at_least("top", top, 1)
-    names = {"n": "n", "score": metric, "expected": f"{metric}_expected"}
-    of_sides = {f"{name}_{side}": f"{names[name]}_{side}" for name in names for side in _SIDES}
-    style.check_drawable(result, "changes()", "since", *of_sides.values(), "verdict")
-    style.check_drawable(periods, "contrast(time, to='expected')", *names.values())
+    style.check_drawable(result, "changes()", *COLUMNS["changes"].split(), "verdict")
+    shown = "metric", "n", "score", "expected"
+    style.check_drawable(periods, "contrast(time, to='expected')", *shown)
+    metric = result["metric"][0]
+    periods = periods.filter(pl.col("metric") == metric)
     keys = key_columns(result)
     times = [periods[name] for name in key_columns(periods) if name not in keys]
     at = next((time if is_calendar(time.dtype) else times_named(time) for time in times), None)
@@ -293,13 +292,16 @@ def changes(
     # Names of keys may be patterns, and altair lacks some dtypes.
     texts = [as_text(as_expr(name), result.schema[name]) for name in keys]
     same = [text.alias(f"key {place}") for place, text in enumerate(texts)]
-    columns = {name: as_expr(column) for name, column in of_sides.items()}
-    found = result.select(*same, since=since, line=style.legible(line), **columns)
+    names = "n_before", "reference", "reference_expected", "n_after"
+    after = {"score_after": "score", "expected_after": "expected"}
+    found = result.select(*same, *names, since=since, line=style.legible(line), **after)
     found = found.drop_nulls("since").head(top).with_row_index("row")
     if found.is_empty():
         raise ValueError("there is nothing to draw: no row of the result of changes() has a since")
-    score, expected = as_expr(metric), as_expr(names["expected"])
-    is_undefined = where_undefined(periods, metric) & expected.eq_missing(score)
+    named = periods.select("n", pl.col("score").alias(metric))
+    score, expected = pl.col("score"), pl.col("expected")
+    is_0 = named.select(where_undefined(named, metric)).to_series()
+    is_undefined = is_0 & expected.eq_missing(score)
     cells = periods.select(
         *same,
         pl.when(~is_undefined).then(pl.struct(score=score, expected=expected)).struct.unnest(),
@@ -335,7 +337,7 @@ def _drawn(rows: pl.DataFrame, metric: str, time: str) -> Charts:
         x2=to_end, color=colour, tooltip=tooltip
     )
     since = base.transform_filter("datum.side == 'after'").mark_rule(strokeWidth=1.5, color=GREY)
-    of_point = {"at": time, "n": "n", "score": metric, "expected": f"{metric}_expected"}
+    of_point = {"at": time, "n": "n", "score": metric, "expected": f"{metric} expected"}
     points = base.transform_filter("!isValid(datum.side)").encode(tooltip=style.titled(of_point))
     dashed = points.mark_line(strokeDash=[4, 3], color=GREY)
     layers = [
@@ -359,8 +361,8 @@ def _band(rows: pl.DataFrame, side: str) -> pl.DataFrame:
     end = pl.col("at").max() + pl.lit(length) if is_after else pl.col("since").first()
     return here.group_by("row", "line", maintain_order=True).agg(
         pl.col(f"n_{side}").first().alias("n"),
-        pl.col(f"score_{side}").first().alias("level"),
-        pl.col(f"expected_{side}").first().alias("explained"),
+        pl.col("score_after" if is_after else "reference").first().alias("level"),
+        pl.col("expected_after" if is_after else "reference_expected").first().alias("explained"),
         at=pl.col("since").first() if is_after else pl.col("at").min(),
         end=end,
         side=pl.lit(side),

@@ -23,15 +23,13 @@ if TYPE_CHECKING:
 _PICTURE_WIDTH, _PICTURE_HEIGHT = 160, 16  # size of the picture of an interval, in pixels
 _FIRST_ADDED = {
     "n": [],
-    "n_before": [],
     "label": ["support"],
     "threshold": ["n", "tp", "fp", "fn", "tn"],
 }
 _FIRST_ADDED |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
-_FIRST_ADDED |= {"since": ["n_before"]}
 """The first column that a verb adds after the keys, and the columns that must follow it.
 
-Confusion matrices begin with `gold`, see `_is_added`."""
+Confusion matrices begin with `gold`, and comparisons with `metric`, see `_is_added`."""
 _FIRST_OF = {"by()": "n", "curve()": "threshold", "calibration()": "bin"}
 _CELL_COLUMNS = {"pred", "n", "share", "contribution", "loss", "n_null", N_WAITING}
 COLOUR, GREY = "#0072B2", "#767676"
@@ -167,6 +165,8 @@ def _is_added(answer: pl.DataFrame, at: int) -> bool:
     if name == "gold":
         labels = [*map(label_text, answer["gold"].unique(maintain_order=True))]
         return {*after} <= _CELL_COLUMNS or after[: len(labels) + 1] == [*labels, "n_null"]
+    if name in {"baseline", "metric"}:
+        return not {"score", "diff", "ratio"}.isdisjoint(after)
     return name in _FIRST_ADDED and after[: len(_FIRST_ADDED[name])] == _FIRST_ADDED[name]
 
 

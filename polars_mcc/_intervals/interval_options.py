@@ -9,7 +9,13 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import Correction, Method, check_at_least
+from polars_mcc._base.allowed_values import (
+    Correction,
+    Method,
+    check_at_least,
+    check_choice,
+    check_level,
+)
 from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._base.unstable_polars import deferred
 from polars_mcc._counts.label_hashes import Seen
@@ -53,6 +59,13 @@ class IntervalOptions:
     """The least number of rows of a slice that is compared with others."""
     correction: Correction = defaults.CORRECTION
     """The correction of p-values for the number of tests."""
+
+    def __post_init__(self) -> None:
+        """Raise a ValueError if an option that a user gave has an unknown value."""
+        check_level(self.ci)
+        check_choice("method", self.method, Method)
+        check_choice("correction", self.correction, Correction)
+        check_at_least("min_n", self.min_n, 1)
 
     @property
     def sure(self) -> list[Metric]:

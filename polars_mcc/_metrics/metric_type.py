@@ -264,7 +264,8 @@ class Metric:
     are_probabilities: bool = False  # whether these scores must be probabilities
     is_of_positive: bool = False  # whether it scores one class against the rest
     is_count: bool = False
-    less_is_better: bool = False
+    less_is_better: bool | None = False
+    """None: neither is better, as of a share of predictions."""
     given: Literal["gold", "pred"] | None = None
     """The margin that a rate is given: it is a share of the rows with one gold or pred label."""
     is_of_rows: bool = False  # whether it is a mean over all rows

@@ -171,7 +171,9 @@ _METRICS = [
     ),
 ]
 
+_NEITHER = {"prevalence", "selection_rate"}
 POSITIVE_CLASS_RATES = [
-    replace(metric, is_of_positive=True, multilabel=True, less_is_better=metric.name in ERRORS)
+    replace(metric, is_of_positive=True, multilabel=True, less_is_better=less_is_better)
     for metric in _METRICS
+    for less_is_better in [None if metric.name in _NEITHER else metric.name in ERRORS]
 ]

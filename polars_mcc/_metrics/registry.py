@@ -107,7 +107,7 @@ def register_metric(
     formula: str = "",
     source: str = "",
     range: tuple[float, float] | None = None,  # noqa: A002 - what metrics() calls it
-    less_is_better: bool = False,
+    less_is_better: bool | None = False,
 ) -> None:
     """Register a metric of your own: `metrics=[...]` then takes its name.
 
@@ -135,7 +135,8 @@ def register_metric(
         source: The source that `metrics()` shows.
         range: The least and the largest value, such as `(0, 1)`. A confidence interval stays
             inside. None: unknown or unbounded; the interval is then symmetric.
-        less_is_better: Whether a smaller value is better, as for an error rate.
+        less_is_better: Whether a smaller value is better, as for an error rate. None: neither is
+            better; then comparisons say "differs", and searches take more as better.
 
     Raises:
         ValueError: The name belongs to a built-in metric or to a column of answers; or the range
@@ -183,7 +184,7 @@ def find_metrics(metrics: IntoMetrics, labels: pl.DataType | None = None) -> lis
 
     `labels` is the dtype of the labels; None: the metrics are only named.
     """
-    asked = [_found(metric) for metric in ([metrics] if _is_one(metrics) else metrics)]
+    asked = [*map(_found, listed(metrics))]
     asked = [metric if labels is None else metric.bound(labels) for metric in asked]
     if (seen := SEEN.get()) is not None:
         seen.named |= named_labels(asked)
@@ -250,13 +251,9 @@ def needs_two_classes(options: Mapping[str, Any], *, or_positive: bool = False) 
     return any(metric.is_of_two or (or_positive and metric.is_of_positive) for metric in asked)
 
 
-def find_tested_metric(metric: IntoMetric, labels: pl.DataType, *, ratio: bool = False) -> Metric:
-    """Find the one metric that a user asks for, or raise an error if it has no test.
-
-    `ratio`: scores are compared by their ratio, not by their difference.
-    """
-    asked = find_metric(metric, labels)
-    check_tested([asked], ratio=ratio)
+def find_tested_metric(metric: IntoMetric, labels: pl.DataType) -> Metric:
+    """Find the one metric that a user asks for, or raise an error if it has no test."""
+    [asked] = with_tests([find_metric(metric, labels)])
     return asked
 
 
@@ -280,9 +277,8 @@ def check_sure(metrics: Iterable[Metric], instead: str = "score it with by") -> 
             )
 
 
-def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
-    """Raise a ValueError unless differences of all metrics, or with `ratio` ratios, have a test."""
-    metrics = [*metrics]
+def with_tests(metrics: list[Metric], *, ratio: bool = False) -> list[Metric]:
+    """The metrics; a ValueError unless differences of all, or with `ratio` ratios, have a test."""
     check_sure(metrics)
     for metric in metrics:
         if metric.is_log and not ratio:
@@ -292,6 +288,7 @@ def check_tested(metrics: Iterable[Metric], *, ratio: bool = False) -> None:
                 option("ratio", value=True),
                 ", or test 'tpr' and 'fpr' apart",
             )
+    return metrics
 
 
 def check_rate(metric: Metric, where: str) -> None:
@@ -310,6 +307,11 @@ def check_multilabel(metrics: Iterable[Metric]) -> None:
                 f"metric '{metric.name}' needs one label a row, but the labels are lists; for "
                 f"lists, use {names}"
             )
+
+
+def listed(metrics: IntoMetrics) -> list[IntoMetric]:
+    """The metrics that a user asks for, one or several, as a list."""
+    return [metrics] if _is_one(metrics) else [*metrics]
 
 
 def _is_one(metrics: IntoMetrics) -> TypeIs[IntoMetric]:

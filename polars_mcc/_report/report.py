@@ -12,13 +12,13 @@ from polars_mcc._base.allowed_values import ReportFormat
 from polars_mcc._frame.columns import Frame, polars_frame
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
-from polars_mcc._metrics.registry import IntoMetric
+from polars_mcc._metrics.registry import IntoMetrics
 
 
 def report(
     log: Described[Any],
     *keys: IntoKey,
-    metric: IntoMetric = defaults.METRIC,
+    metrics: IntoMetrics = defaults.METRICS,
     ci: float = defaults.LEVEL,
     depth: int = defaults.DEPTH,
     min_n: int = defaults.MIN_N,
@@ -44,9 +44,10 @@ def report(
             of more than 30 values are binned. Dates, datetimes and bins of them are drawn over
             time; if they have more than 60 values, they are cut as `worst` cuts them: by day, week
             or month. `bins("ts", "1h")` cuts them otherwise.
-        metric: The metric that is drawn, and that slices and models are compared by: a name of
-            `metrics()`, where the column `from` is not "pairs" or "scores". The tables also show
-            MCC, accuracy and macro F1. In Python also an expression, as in `by`.
+        metrics: One metric or several: names of `metrics()`, where the column `from` is not
+            "scores". Scores, gaps and models over all rows are of each metric; charts, the worst
+            slices, changes and models in slices are of the first. The tables also show MCC,
+            accuracy and macro F1. In Python also expressions, as in `by`.
         ci: The confidence level of the intervals.
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
@@ -93,7 +94,7 @@ def report(
     from polars_mcc._report.report_data import ReportSettings  # noqa: PLC0415 - it imports most verbs
     from polars_mcc._report.write_report import write_report  # noqa: PLC0415 - as above
 
-    settings = ReportSettings(metric, ci, depth, min_n, title, format)
+    settings = ReportSettings(metrics, ci, depth, min_n, title, format)
     source = log.roles.source
     of_polars = source if isinstance(source, Frame) else log.frame
     rows = polars_frame(of_polars, "report takes").lazy()

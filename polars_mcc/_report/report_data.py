@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import ReportFormat, check_choice, check_level
+from polars_mcc._base.allowed_values import Correction, ReportFormat, check_choice, check_level
 from polars_mcc._base.errors_and_warnings import heard
 from polars_mcc._base.values_as_text_or_markdown import label_text, rows_in_words
-from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
+from polars_mcc._comparisons.evidence_and_p_values import better_or_worse, judged
 from polars_mcc._counts.label_hashes import Seen, labelled_rows
 from polars_mcc._counts.pair_counts import pairs as pairs_of
 from polars_mcc._counts.sides_and_slices import cut, sides_of
@@ -30,7 +30,7 @@ from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.interval_options import limit_columns
+from polars_mcc._intervals.interval_options import IntervalOptions, limit_columns
 from polars_mcc._keys.bins import is_calendar
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
@@ -69,7 +69,7 @@ WORDS = "polars_mcc:words"  # a column: no key has this name
 class ReportSettings:
     """The options of a report, as the user gave them; see `report`."""
 
-    metric: registry.IntoMetric
+    metrics: registry.IntoMetrics
     ci: float
     depth: int
     min_n: int
@@ -82,22 +82,29 @@ class ReportSettings:
         """Raise an error if a value is not allowed."""
         check_level(self.ci)
         check_choice("format", self.format, ReportFormat)
-        if self.scored.is_of_scores:
-            raise ValueError(
-                f"report takes a metric of labels, but '{self.scored.name}' is of scores; leave it "
-                "out: a log with predicted labels and scores has sections of both"
-            )
+        for metric in self.scored:
+            if metric.is_of_scores:
+                raise ValueError(
+                    f"report takes metrics of labels, but '{metric.name}' is of scores; leave it "
+                    "out: a log with predicted labels and scores has sections of both"
+                )
 
     @cached_property
-    def scored(self) -> Metric:
-        """The metric that is drawn and compared."""
-        return registry.find_metric(self.metric)
+    def scored(self) -> Sequence[Metric]:
+        """The metrics that models and slices are compared by. The first is drawn and searched."""
+        return registry.find_metrics(self.metrics)
 
-    @property
-    def of_verb(self) -> dict[str, Any]:
-        """The options of a verb that compares; `metric` only if it is not the default."""
-        is_default = isinstance(self.metric, str) and self.metric == defaults.METRIC
-        return {"ci": self.ci, **({} if is_default else {"metric": self.metric})}
+    def of_verb(self, option: Literal["metric", "metrics"]) -> dict[str, Any]:
+        """The options of a verb that takes the first metric, or all, if it is not the default."""
+        first, *more = registry.listed(self.metrics)
+        given = first if option == "metric" or not more else [first, *more]
+        is_default = isinstance(given, str) and given == defaults.METRIC
+        return {"ci": self.ci, **({} if is_default else {option: given})}
+
+    def beside(self, names: Iterable[str]) -> list[registry.IntoMetric]:
+        """The metrics, and those of these names."""
+        others = {*names} - {metric.name for metric in self.scored}
+        return [*registry.listed(self.metrics), *(name for name in names if name in others)]
 
 
 class Since(NamedTuple):
@@ -138,11 +145,11 @@ def answers(
     raw = {name for key in keys if not key.note for name in key.needed}
     days = {name: as_expr(columns[name]).dt.date() for name in columns.keys() - raw}
     counted = count_once(log, columns | days, collect)
-    # Only the metric of the report has intervals.
-    without_intervals = [name for name in _TABLE_METRICS if name != settings.scored.name]
-    metrics = [settings.metric, *without_intervals]
+    # Only the metrics of the report have intervals.
+    metrics = settings.beside(_TABLE_METRICS)
+    unsure = limit_columns(map(str, metrics[len(settings.scored) :]))
     scores = [
-        Answer(without(rows, limit_columns(without_intervals)), query)
+        Answer(without(rows, unsure), query)
         for rows, query in counted.ask_each("scores", by, keys, metrics=metrics, ci=settings.ci)
     ]
     return Answers(counted, settings, keys, [*columns], scores[0], scores[1:])
@@ -168,12 +175,17 @@ class Answers:
 
     @property
     def metric(self) -> str:
-        """The name of the metric."""
-        return self.settings.scored.name
+        """The name of the first metric."""
+        return self.settings.scored[0].name
+
+    @property
+    def errors(self) -> Sequence[str]:
+        """The columns of standard errors: a report shows intervals instead."""
+        return [f"{metric.name}_se" for metric in self.settings.scored]
 
     @property
     def less_is_better(self) -> bool:
-        return self.settings.scored.less_is_better
+        return bool(self.settings.scored[0].less_is_better)
 
     @property
     def models(self) -> Sequence[str]:
@@ -232,10 +244,9 @@ class Answers:
         # Every cell is scored: `n_null` is 0 in all rows.
         return Answer(rows.drop("n_null"), call_as_code(self.log, confusion, top=_MAX_CONFUSIONS))
 
-    @cached_property
-    def bases(self) -> Sequence[str]:
+    def bases(self, metric: Metric) -> Sequence[str]:
         """How many rows each model is scored on; a rate is scored on the rows of one label."""
-        metric, roles = self.settings.scored, self.log.roles
+        roles = self.log.roles
         if metric.given is None:
             return [rows_in_words(n) for n in self.total.rows["n"]]
         name = label = True if roles.positive is None else roles.positive_label
@@ -291,11 +302,11 @@ class Answers:
         keys, settings = keys_to_search(self.keys), self.settings
         if not keys:
             return None
-        options = {"depth": settings.depth, "min_n": settings.min_n, **settings.of_verb}
+        options = {"depth": settings.depth, "min_n": settings.min_n, **settings.of_verb("metric")}
         options |= {"long": True}
         with heard() as key_warnings:
             slices, _ = self.counted.ask("worst slices", worst, keys, verdicts=True, **options)
-        summary = summed_up(slices, self.metric, "rest", has_models=self.has_models)
+        summary = summed_up(slices, "rest", has_models=self.has_models)
         listed = slices.filter(verdict="listed").drop("verdict")
         query = call_as_code(
             self.log, worst, *(key.of_log for key in keys), top=MAX_WORST, **options
@@ -334,7 +345,7 @@ class Answers:
         counted, settings = self.counted, self.settings
         if self.two_labels and not self.has_positive:
             counted = counted.described(positive=self.two_labels[0])
-        metrics = [settings.metric, *(name for name in self.error_rates if name != self.metric)]
+        metrics = settings.beside(self.error_rates)
         options: dict[str, Any] = {"min_n": settings.min_n, "ci": settings.ci}
         found = counted.ask("gaps", gaps, [key_of_sets(self._single)], metrics=metrics, **options)
         order = ["diff_low", "diff"]
@@ -348,7 +359,7 @@ class Answers:
             return None
         keys, rows = self.timeless, replace(self.counted, counts=None)
         asked = [key_of_sets([(key,) for key in keys], total=True)] if keys else []
-        options = {"min_n": self.settings.min_n, **self.settings.of_verb}
+        options = {"min_n": self.settings.min_n, **self.settings.of_verb("metric")}
         try:
             found, query = rows.ask("changes", changes, asked, **options)
         except (ValueError, pl.exceptions.DuplicateError) as error:  # The verb refuses.
@@ -359,13 +370,14 @@ class Answers:
 
     def days_of(self, of_set: str) -> pl.DataFrame:
         """The scores by day of the slices of one set of keys, beside what their labels explain."""
-        time, log, metric = self.log.roles.time, self.log.with_frame, self.settings.metric
+        time, log = self.log.roles.time, self.log.with_frame
+        asked = {"to": "expected", **self.settings.of_verb("metrics")}
         assert time is not None  # noqa: S101 - for the type checker
         day = time.expr.dt.date().alias(time.name)
         within = [key.of_log for key in self.timeless if set_name([key]) == of_set] or None
         return self.counted.collect(
             "days of changes",
-            lambda rows: contrast(log(rows), day, within=within, to="expected", metric=metric),
+            lambda rows: contrast(log(rows), day, within=within, **asked),
         )
 
     @cached_property
@@ -382,23 +394,34 @@ class Answers:
     def compared(self) -> Sequence[Answer]:
         """The other models compared with the first: over all rows, and by `compared_keys`.
 
-        Nothing if there is one model.
+        Over all rows they are compared by each metric, in slices by the first. Nothing if there is
+        one model.
         """
         if len(self.models) == 1:
             return []
-        keys, options = self.compared_keys, self.settings.of_verb
+        keys, scored = self.compared_keys, self.settings.scored
+        options = self.settings.of_verb("metrics")
         all_rows, *of_keys = self.counted.ask_each("models", compare, keys, **options)
         n_plain = len(self.keys)
-        compared = [
-            Answer(with_adjusted(rows, defaults.CORRECTION), query)
-            for rows, query in (all_rows, *of_keys[:n_plain])
-        ]
+        compared = [Answer(self._judged(all_rows.rows, scored), all_rows.query)]
+        for rows, query in of_keys[:n_plain]:
+            compared.append(Answer(self._judged(rows, scored[:1]), query))
         for key, answer in zip(keys[n_plain:], of_keys[n_plain:], strict=True):
-            rows = with_adjusted(answer.rows, "by")  # It holds if slices overlap.
+            rows = self._judged(answer.rows, scored[:1], "by")  # It holds if slices overlap.
             rows = rows.filter(pl.col("n") >= self.settings.min_n)
             query = call_as_code(self.log, compare, key.of_log, correction="by", **options)
             compared.append(Answer(rows, query))
         return compared
+
+    def _judged(
+        self, rows: pl.DataFrame, metrics: Sequence[Metric], correction: Correction = "bh"
+    ) -> pl.DataFrame:
+        """The rows of each metric, corrected alone."""
+        asked = IntervalOptions(self.settings.ci, correction=correction)
+        return pl.concat(
+            judged(rows.filter(metric=metric.name), metric, asked, better_or_worse(metric))
+            for metric in metrics
+        )
 
     @cached_property
     def compared_keys(self) -> Sequence[SectionKey]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import polars as pl
 
+from polars_mcc._comparisons.columns_of_answers import CONFUSION
 from polars_mcc._counts.sliced_log import SAID, SET, joined
 from polars_mcc._display.undefined_scores import undefined_in_words
 from polars_mcc._frame.columns import as_expr
@@ -15,7 +16,6 @@ from polars_mcc._keys.any_key import TOTAL
 from polars_mcc._keys.bins import Bins, is_calendar
 from polars_mcc._report.keys_counted_once import Answer, SectionKey, without
 from polars_mcc._report.report_data import MAX_WORST, SCORE_METRICS, WORDS, Answers, Since, Worst
-from polars_mcc._worst.failures_in_words import CONFUSION
 
 MAX_DRAWN = 5  # slices that are worse, at most, that the report names and draws
 MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
@@ -54,7 +54,7 @@ class Section:
     """Whether the rows are in order of time, so that the last rows matter most."""
 
 
-_HIDDEN_OF_MODELS = ("diff_se", "p_value", "n_null", "n_waiting")
+_HIDDEN_OF_MODELS = ("baseline", "p_value", "n_null", "n_waiting")
 _HIDDEN_OF_GAPS = ("n", "ratio", "p_value", "n_null", "n_waiting")
 _HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "n_tested", "n_untested")
 _HIDDEN_OF_WORST += ("n_null", "n_waiting")
@@ -65,7 +65,7 @@ def sections(answers: Answers) -> Iterator[Section]:
     """The sections of a report, in order."""
     rows, query = answers.total
     # A report shows intervals instead of standard errors.
-    yield Section("total", "All rows", without(rows, [f"{answers.metric}_se"]), query)
+    yield Section("total", "All rows", without(rows, answers.errors), query)
     if answers.worst is not None:
         yield _worst_section(answers, answers.worst)
     if answers.since is not None:
@@ -117,11 +117,11 @@ def _since_section(answers: Answers, since: Since) -> Section:
     """The section of the slices that became worse, with the days of the surest."""
     if since.why_not:
         return Section("since", "Since when", since.rows, "", [f"{since.why_not}."])
-    metric, names = answers.metric, [SET, *(key.name for key in answers.timeless)]
+    names = [SET, *(key.name for key in answers.timeless)]
     what = (
         "For each slice, the day that parts its rows into before and after most clearly, and "
         "whether the rows after are worse given their gold labels. The surest change is first. "
-        f"{metric}_expected: what the labels explain, at the rates of all rows of the slice."
+        "expected: what the labels explain, at the rates of all rows of the slice."
     )
     notes = [what]
     if since.rows.height > MAX_WORST:
@@ -137,8 +137,7 @@ def _since_section(answers: Answers, since: Since) -> Section:
                 days[own] = answers.days_of(own)
             one = without(worse[at], {WORDS, *names} - {own})
             alt = f"{row[WORDS]}{answers.of_model(row)}, since {row['since']}"
-            options = {"periods": days[own], "metric": metric}
-            drawings.append(Drawing(alt, "changes", one, options))
+            drawings.append(Drawing(alt, "changes", one, {"periods": days[own]}))
     rows = without(since.rows.head(MAX_WORST), names).select(
         pl.col(WORDS).alias(SAID), pl.exclude(WORDS)
     )
@@ -207,7 +206,7 @@ def _key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
     return replace(
         section,
         title=f"By {key.name}",
-        rows=without(section.rows, [f"{metric}_se"]),
+        rows=without(section.rows, answers.errors),
         notes=[*notes, *section.notes],
         on_charts=on_charts if drawings else [],
         drawings=drawings,

@@ -61,27 +61,28 @@ def verdict(answers: Answers) -> list[Sentence]:
 
 
 def _score_sentences(answers: Answers) -> Iterator[Sentence]:
-    metric, total = answers.metric, answers.total.rows
-    given = answers.counted.log.roles.zero_division
+    total, given = answers.total.rows, answers.counted.log.roles.zero_division
     counts_as = None if given is None or math.isnan(given) else given
-    is_undefined = total.select(where_undefined(total, metric, counts_as or None)).to_series()
-    rows = zip(total.iter_rows(named=True), is_undefined, answers.bases, strict=True)
-    for row, is_0, base in rows:
-        model = f"{row['model']}: " if answers.has_models else ""
-        score = "no row is scored"
-        if row["n"] and is_0:
-            score = f"{_metric_name(metric)} is undefined (0/0) over {base}"
-        elif row["n"]:
-            has_interval = row[f"{metric}_low"] is not None
-            interval = f" ({_interval_text(answers, row, metric)})" if has_interval else ""
-            score = f"{_metric_name(metric)} is {_score(row[metric])}{interval} over {base}"
-        yield Sentence(f"{model}{score}.", "score", "total")
+    are_0 = []
+    for one in answers.settings.scored:
+        metric, bases = one.name, answers.bases(one)
+        are_0 += [total.select(where_undefined(total, metric, counts_as or None)).to_series()]
+        for row, is_0, base in zip(total.iter_rows(named=True), are_0[-1], bases, strict=True):
+            model = f"{row['model']}: " if answers.has_models else ""
+            score = "no row is scored"
+            if row["n"] and is_0:
+                score = f"{_metric_name(metric)} is undefined (0/0) over {base}"
+            elif row["n"]:
+                has_interval = row[f"{metric}_low"] is not None
+                interval = f" ({_interval_text(answers, row, metric)})" if has_interval else ""
+                score = f"{_metric_name(metric)} is {_score(row[metric])}{interval} over {base}"
+            yield Sentence(f"{model}{score}.", "score", "total")
     if counts_as:
         yield Sentence(f"0/0 counts as {counts_as:g} in every score.", "meaning", "total")
     # What MCC is, and what the first model's score would mean in the simplest of logs.
     mcc, k = total["mcc"][0], answers.cells["gold"].drop_nulls().n_unique()
-    is_score = mcc is not None and 0 < mcc < 1 and not is_undefined[0]
-    if metric == "mcc" and k > 1 and is_score:
+    is_score = mcc is not None and 0 < mcc < 1 and not are_0[0][0]
+    if answers.metric == "mcc" and k > 1 and is_score:
         meaning = (
             "MCC is 1 without errors and 0 for guessing, whatever the mix of labels. With "
             f"{k} equally frequent labels, {_score(mcc)} means that "
@@ -93,17 +94,16 @@ def _score_sentences(answers: Answers) -> Iterator[Sentence]:
 def _worst_sentences(answers: Answers) -> Iterator[Sentence]:
     if answers.worst is None:
         return
-    metric, listed = answers.metric, answers.worst.listed
-    name = _metric_name(metric)
+    name, listed = _metric_name(answers.metric), answers.worst.listed
     first = f" The worst {_MAX_NAMED}:" if listed.height > _MAX_NAMED else ""
     yield Sentence(f"{answers.worst.summary}{first}", "slices", "worst")
     for row in listed.head(_MAX_NAMED).iter_rows(named=True):
         sentence = (
-            f"{row[SAID]}{answers.of_model(row)}: {name} is {_score(row[metric])} over "
-            f"{rows_in_words(row['n'])}, and {_score(row[f'{metric}_rest'])} in the rest of the "
+            f"{row[SAID]}{answers.of_model(row)}: {name} is {_score(row['score'])} over "
+            f"{rows_in_words(row['n'])}, and {_score(row['reference'])} in the rest of the "
             f"log (difference {_signed(row['diff'])}; {_interval_text(answers, row, 'diff')})."
         )
-        if (expected := row[f"{metric}_expected"]) is not None:
+        if (expected := row["expected"]) is not None:
             sentence += f" Given its labels alone, it would be {_score(expected)}."
         if confusion := row["confusion"]:
             sentence += f" {confusion[0].upper()}{confusion[1:]}."
@@ -126,9 +126,9 @@ def _change_sentences(answers: Answers) -> Iterator[Sentence]:
         said = f"No change: none of {looked_at} became worse on some day"
     first = f" The {MAX_DRAWN} surest:" if worse.height > MAX_DRAWN else ""
     yield Sentence(f"{said}.{first}", "changes", "since")
-    name, metric = _metric_name(answers.metric), answers.metric
+    name = _metric_name(answers.metric)
     for row in worse.head(MAX_DRAWN).iter_rows(named=True):
-        before, after = row[f"{metric}_before"], row[f"{metric}_after"]
+        before, after = row["reference"], row["score"]
         given = "" if row["diff"] is None else f"; given its labels {_score(after - row['diff'])}"
         sentence = (
             f"Since {row['since']}, {row[WORDS]}{answers.of_model(row)}: {name} "
@@ -162,7 +162,7 @@ def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
         name = _metric_name(row["metric"]) + (f" ({error})" if error else "")
         model = f"{row['model']}: " if answers.has_models else ""
         ends = " and ".join(
-            f"{_score(row[f'{end}_value'])} in {row[end]}" for end in ("lowest", "highest")
+            f"{_score(row[f'{end}_score'])} in {row[end]}" for end in ("lowest", "highest")
         )
         sentence = (
             f"{model}{name} is {ends}: a gap of {_score(row['diff'])} "
@@ -176,38 +176,40 @@ def _model_sentences(answers: Answers) -> Iterator[Sentence]:
     if not answers.compared:
         return
     first, *_ = answers.models
-    sign = -1 if answers.less_is_better else 1
     for row in answers.compared[0].rows.iter_rows(named=True):
-        name, diff, p = row["model"], row["diff"], row["p_adjusted"]
-        both, signs = f"{name} and {first}", {"better": sign, "worse": -sign}
-        if p is None or diff is None:
+        name, verdict, metric = row["model"], row["verdict"], row["metric"]
+        both = f"{name} and {first}"
+        if verdict == "not judged":
             why = "because one of them has no confidence interval"
             yield Sentence(f"{both} cannot be compared, {why}.", "comparison", "compared")
             continue
-        result = f"{both} do not differ significantly"
-        if p < 1 - answers.settings.ci:
-            word, other = ("better", "worse") if diff * sign > 0 else ("worse", "better")
-            result, signs = f"{name} is {word} than {first}", {other: signs[other]}
-        numbers = f"the difference in {_metric_name(answers.metric)} is {_signed(diff)}"
-        numbers += f" ({_interval_text(answers, row, 'diff')}; {_p_text(p)})"
+        result = f"{name} is {verdict} than {first}"
+        if verdict not in _OTHERS:
+            result = f"{both} {'differ' if verdict == 'differs' else 'do not differ significantly'}"
+        numbers = f"the difference in {_metric_name(metric)} is {_signed(row['diff'])}"
+        numbers += f" ({_interval_text(answers, row, 'diff')}; {_p_text(row['p_adjusted'])})"
         yield Sentence(f"{result}: {numbers}.", "comparison", "compared")
-        yield from _slices_of_model(answers, name, signs)
+        if metric == answers.metric and verdict != "differs":
+            yield from _slices_of_model(answers, name, _OTHERS.get(verdict, [*_OTHERS]))
 
 
-def _slices_of_model(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[Sentence]:
+_OTHERS = {"better": ["worse"], "worse": ["better"]}
+"""What is worth saying of the slices of a model that is better or worse over all rows."""
+
+
+def _slices_of_model(answers: Answers, model: str, words: Sequence[str]) -> Iterator[Sentence]:
     """Name the slices in which a model is significantly better or worse than the first model."""
     first, *_ = answers.models
     is_anywhere, n_compared = False, 0
     for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=True):
         rows = answer.rows.filter(pl.col("model") == model)
         n_compared += rows["p_adjusted"].count()
-        for word, sign in signs.items():
-            change = pl.col("diff") * sign
-            is_sure = pl.col("p_adjusted") < 1 - answers.settings.ci
-            slices = rows.filter(is_sure & (change > 0))
+        for word in words:
+            slices = rows.filter(pl.col("verdict") == word)
             if slices.is_empty():
                 continue
             is_anywhere = True
+            change = pl.col("diff").abs()
             largest = slices.sort(change, descending=True, maintain_order=True).head(_MAX_NAMED)
             names = ", ".join(
                 f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_text(row['p_adjusted'])})"
@@ -221,7 +223,7 @@ def _slices_of_model(answers: Answers, model: str, signs: Mapping[str, int]) -> 
             yield Sentence(sentence, "regression", f"compared:{key.name}")
     if n_compared and not is_anywhere:
         slices_of = ", ".join(key.name for key in answers.compared_keys)
-        is_not = f"{model} is not significantly {' or '.join(signs)} than {first}"
+        is_not = f"{model} is not significantly {' or '.join(words)} than {first}"
         sentence = f"{is_not} in any of {n_compared:,} slices by {slices_of}."
         yield Sentence(sentence, "regression", "compared")
 
@@ -296,9 +298,10 @@ def overview_chart(answers: Answers) -> list[Drawing]:
     columns = [SAID, *models, "n", metric, low, high]
     rows = [answers.total.rows.with_columns(pl.lit(ALL_ROWS).alias(SAID)).select(columns)]
     if answers.worst is not None:
-        rest = pl.col(f"{metric}_rest")
-        ends = {low: rest + pl.col("diff_low"), high: rest + pl.col("diff_high")}
-        rows.append(answers.worst.listed.head(_MAX_NAMED).with_columns(**ends).select(columns))
+        rest = pl.col("reference")
+        drawn = {metric: pl.col("score")}
+        drawn |= {low: rest + pl.col("diff_low"), high: rest + pl.col("diff_high")}
+        rows.append(answers.worst.listed.head(_MAX_NAMED).with_columns(**drawn).select(columns))
     alt = f"{metric} of all rows and of the worst slices, with confidence intervals"
     slices = pl.concat(rows, how="vertical_relaxed")
     return drawings_of(alt, "slices", slices, metric, metric=metric, sort=False)

@@ -15,6 +15,7 @@ from polars_mcc._base.errors_and_warnings import warn_of
 from polars_mcc._base.message_parts import Words, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
 from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.columns_of_answers import answer_columns
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
 from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
@@ -28,8 +29,7 @@ from polars_mcc._keys.each_rollup_cube_sets_trailing import check_days, step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
-SINCE, VERDICT, UNTIMED = "since", "verdict", "n_untimed"
-_TESTS = ("diff", "diff_low", "diff_high", "p_value", "p_adjusted", "dispersion", VERDICT)
+SINCE, VERDICT = "since", "verdict"
 _SEEN = "polars_mcc:seen"
 CHANGED = ("worse", "better")
 """The verdicts of a change."""
@@ -92,22 +92,24 @@ def changes(
         has one row per slice, or one per change in the order of time, with the keys, `model` if the
         log has several models, and
 
+        - `metric` (String);
         - `since` (the dtype of the time): the first period after; null if no period has enough rows
           before and after;
-        - `n_before`, `mcc_before`, `mcc_expected_before`, `n_after`, `mcc_after`,
-          `mcc_expected_after` (Float64; with the name of the metric): the rows scored and their
-          score, and what they would score given their gold labels if nothing had changed;
-        - `diff` (Float64): after minus before, each less what its labels explain; or of the plain
-          scores, with `to="rest"`; `diff_low`, `diff_high`, its limits;
-        - `p_value`, that nothing changed, and `p_adjusted`, after correction (Float64);
+        - `n_before`, `n_after`: the rows scored; `reference`, `score` (Float64): their scores,
+          before and after; `reference_expected`, `expected` (Float64): what they would score given
+          their gold labels if nothing had changed;
         - `dispersion` (Float64): how many times as much the score varies between blocks of seven
           periods as independent rows would. Blocks are those of the calendar, whatever days have
           rows: of days, they are weeks from Monday on, and so they are if `every` is None. It is
           at least 1, and p-value and limits allow for it;
+        - `n_untimed`: the rows without a time, which are not used;
+        - `diff` (Float64): after minus before, each less what its labels explain; or of the plain
+          scores, with `to="rest"`; `diff_low`, `diff_high`, its limits;
+        - `p_value`, that nothing changed, and `p_adjusted`, after correction (Float64);
         - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; "labels moved" if
           the plain score changed so surely, but not given the labels; "no change"; or "not judged",
           without enough rows;
-        - `n_untimed`: the rows without a time, which are not used; `n_null`: the rows not scored.
+        - `n_null`: the rows not scored.
 
     Significance:
         Rows must be independent given their slice and label. Let φ be how far a row moves the score
@@ -151,23 +153,21 @@ def changes(
         >>> pred = [label ^ wrong for label, wrong in zip(gold, is_wrong)]
         >>> log = pl.DataFrame({"day": days, "gold": gold, "pred": pred}).mcc(time="day")
         >>> found = log.changes()
-        >>> found.select("since", "mcc_before", "mcc_after", "p_value", "verdict")
+        >>> found.select("since", "reference", "score", "p_value", "verdict")
         shape: (1, 5)
-        ┌────────────┬────────────┬───────────┬──────────┬─────────┐
-        │ since      ┆ mcc_before ┆ mcc_after ┆ p_value  ┆ verdict │
-        │ ---        ┆ ---        ┆ ---       ┆ ---      ┆ ---     │
-        │ date       ┆ f64        ┆ f64       ┆ f64      ┆ enum    │
-        ╞════════════╪════════════╪═══════════╪══════════╪═════════╡
-        │ 2026-03-31 ┆ 0.691976   ┆ 0.404799  ┆ 0.000234 ┆ worse   │
-        └────────────┴────────────┴───────────┴──────────┴─────────┘
+        ┌────────────┬───────────┬──────────┬──────────┬─────────┐
+        │ since      ┆ reference ┆ score    ┆ p_value  ┆ verdict │
+        │ ---        ┆ ---       ┆ ---      ┆ ---      ┆ ---     │
+        │ date       ┆ f64       ┆ f64      ┆ f64      ┆ enum    │
+        ╞════════════╪═══════════╪══════════╪══════════╪═════════╡
+        │ 2026-03-31 ┆ 0.691976  ┆ 0.404799 ┆ 0.000234 ┆ worse   │
+        └────────────┴───────────┴──────────┴──────────┴─────────┘
 
     Command line:
         polars-mcc changes logs/ --by country --time ts --false-alarms 1y
     """
-    options_of_differences.check(ci, defaults.METHOD, correction)
     allowed_values.check_choice("alternative", alternative, Alternative)
     allowed_values.check_choice("to", to, Reference)
-    allowed_values.check_at_least("min_n", min_n, 1)
     allowed_values.check_at_least("max_changes", max_changes, 1)
     check_plain(keys, "changes", "windows overlap, but each row must be in one period", sets=True)
     _check_log(log)
@@ -184,12 +184,9 @@ def changes(
     registry.check_rate(chosen, "long periods")
     if chosen.is_of_scores:
         raise ValueError(f"metric '{chosen.name}' is of scores: use one of labels, as 'mcc'")
-    columns = {"n": "n", "score": chosen.name, "expected": f"{chosen.name}_expected"}
-    sides = ("before", "after")
-    of_sides = {f"{name}_{side}": f"{columns[name]}_{side}" for side in sides for name in columns}
-    names = options_of_differences.names_of(log, [SINCE], of_sides, (*_TESTS, UNTIMED))
+    names = answer_columns("changes", log)
     period, name, uncut = _period(log, every)
-    taken = [column for column in names.values() if column != name]
+    taken = [column for column in names if column != name]
     asked = IntervalOptions(
         ci, metrics=[chosen], is_compared=True, min_n=min_n, correction=correction
     )
@@ -211,7 +208,7 @@ def changes(
         if known is not None and known.lazy().collect_schema():  # Else it has no rows.
             looked_at = _unseen(log, of_slices, looked_at, known)
         slices = found.changes(of_slices, looked_at, cells, wanted)
-        return options_of_differences.answer_of(of_slices, slices, names)
+        return slices.select(*of_slices.slice, *names)
 
     check = partial(_warn_of_times, log, of_slices)
     slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=check)
@@ -345,7 +342,7 @@ def _seen(
         if name not in rows.columns:
             msg = f"known has no column '{name}': pass an answer of changes by the same keys"
             raise pl.exceptions.ColumnNotFoundError(msg)
-    others = {"keys", "model", *log.roles.schema} - {*names, SINCE, *_TESTS}
+    others = {"keys", "model", *log.roles.schema} - {*names, *answer_columns("changes", log)}
     for name in rows.columns:
         if name in others:
             raise ValueError(

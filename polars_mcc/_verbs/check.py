@@ -14,6 +14,7 @@ from polars_mcc._base.message_parts import Words, cast, column, option, refused,
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import gate_rules_and_verdicts as gates
 from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.columns_of_answers import answer_columns
 from polars_mcc._counts.label_hashes import with_wide_labels
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import COMPLETE, N_WAITING, SET
@@ -114,7 +115,7 @@ def check(
 
     Returns:
         A DataFrame with one row per slice and the columns of `by`, or with a baseline the columns
-        of `drift` without p-values, and
+        of `drift` without its p-values and verdict, and
 
         - `p_adjusted` (Float64), with `ci`: the p-value, after correction, that the slice meets its
           threshold. It is one-sided. If there are several metrics, it is the least of theirs;
@@ -126,7 +127,8 @@ def check(
           has none for it. A threshold for a slice that the log does not have is a row that is not
           judged.
 
-        With `max_gap`: the columns of `gaps`, then `max_gap` (Float64) and `verdict`.
+        With `max_gap`: the columns of `gaps` without its verdict, then `max_gap` (Float64) and
+        `verdict`.
 
     Significance:
         The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
@@ -338,9 +340,9 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.roles.check_without("check", reason, "cluster", "sample_weight")
-    tests = options_of_differences.DIFFERENCE
-    names = options_of_differences.names_of_periods(log, metric, tests, has_clusters=False)
-    sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names.values()])
+    own = {"p_value", gates.ADJUSTED, gates.VERDICT}
+    names = [name for name in answer_columns("drift", log) if name not in own]
+    sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
@@ -374,19 +376,24 @@ def _compared(
     marks = _marks([metric], ci)
     level = defaults.LEVEL if ci is None else ci
     asked = IntervalOptions(level, metrics=[metric, *marks], positive=positive)
-    of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
-    p_values = [] if ci is None else [least.p_value]
-    shown = names | {name: name for name in (*of_marks, *p_values)}
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - likewise
+        from polars_mcc._comparisons.difference_interval import Periods  # noqa: PLC0415 - NumPy, for it alone
         from polars_mcc._comparisons.evidence_and_p_values import of_baseline  # noqa: PLC0415 - likewise
-        from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - likewise
 
-        slices = changes(sliced, apart, cells, asked)
+        periods = Periods.of(sliced, apart, cells, asked)
+        slices = periods.compared(sliced, metric.name, level)
+        both = periods.before, periods.after
+        facts = [
+            side[mark.name].alias(f"{mark.name}_{period}")
+            for mark in marks
+            for period, side in zip(PERIODS.categories, both, strict=True)
+        ]
         if ci is not None:
-            p = of_baseline(slices, metric, least.bound, ci)
-            slices = slices.with_columns(of_arrays(**{least.p_value: p}))
-        return options_of_differences.answer_of(sliced, slices, shown)
+            p = of_baseline(both, slices["p_value"], metric, least.bound, ci)
+            facts += of_arrays(**{least.p_value: p})
+        named = slices.with_columns(metric=pl.lit(metric.name))
+        return named.select(*sliced.slice, *names, *facts)
 
     return sliced.answer(inferred(log, sliced, cells, infer))

@@ -11,6 +11,7 @@ from polars_mcc._base.allowed_values import Correction, Method
 from polars_mcc._base.errors_and_warnings import Failure, unless
 from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.columns_of_answers import answer_columns
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sides_and_slices import model_named
@@ -19,14 +20,15 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import PERIODS, IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey, check_plain
 from polars_mcc._metrics import registry
-from polars_mcc._metrics.registry import IntoMetric
+from polars_mcc._metrics.registry import IntoMetrics
 
 
 def compare(
     log: Described[FrameT],
     *keys: IntoKey,
     baseline: IntoColumn | None = None,
-    metric: IntoMetric = defaults.METRIC,
+    metrics: IntoMetrics = defaults.METRICS,
+    min_n: int = defaults.COMPARED_N,
     ci: float = defaults.LEVEL,
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
@@ -51,38 +53,46 @@ def compare(
         *keys: The keys to group by, as in `by`.
         baseline: The baseline, model a: one of the models of the log, or another column. None:
             the first model of the log.
-        metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
-            `by`. For a metric of scores, such as "roc_auc", the models are the scores of the log;
-            with `method="wald"`, it is the paired test of DeLong et al. (1988), where neither is 1.
+        metrics: One metric or several, counted once, all of labels or all of scores: names of
+            `metrics()`. In Python also functions, as in `by`. For a metric of scores, such as
+            "roc_auc", the models are the scores of the log; with `method="wald"`, it is the paired
+            test of DeLong et al. (1988), where neither is 1.
+        min_n: The least number of rows of a slice that is judged: with fewer rows, a p-value is too
+            small too often. A score must be of half as many: "tpr" is of rows with the positive
+            label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald". The interval of
             the difference is made from both.
-        correction: The correction of p-values for the number of tests in the answer. The false
-            discovery rate: "bh" (Benjamini and Hochberg 1995) or "by" (Benjamini and Yekutieli
-            2001, also valid if slices overlap). The probability of any false discovery: "holm" or
-            "bonferroni".
+        correction: The correction of p-values for the number of tests, of each metric alone: "fnr"
+            and "tpr" are one test. The false discovery rate: "bh" (Benjamini and Hochberg 1995) or
+            "by" (Benjamini and Yekutieli 2001, also valid if slices overlap). The probability of
+            any false discovery: "holm" or "bonferroni".
 
     Returns:
-        A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per slice (and per
-        model b, if the log has several), with the columns
+        A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per slice, model b
+        and metric, with the columns
 
-        - the keys, `model` (String), `n`, and `n_clusters` (Int64) if the log has clusters, as in
-          `by`. A row is scored if gold and both models have a label, or both models a score;
-        - `mcc_a`, `mcc_b` (with the name of the metric), and `diff` = b - a. `diff` is above 0 if
-          b is better; for a metric such as "fnr", where less is better, if b is worse;
-        - `diff_low`, `diff_high`, its interval; `diff_se`, its standard error;
-        - `p_value`, of the hypothesis that `diff` is 0, and `p_adjusted`, after correction;
+        - the keys; `model`, `baseline` and `metric` (String): b, a, and what they are compared by;
+        - `n`, and `n_clusters` (Int64) if the log has clusters, as in `by`. A row is scored if gold
+          and both models have a label, or both models a score;
+        - `score`, of b; `reference`, of a; `diff`, `score` minus `reference`, with `diff_low` and
+          `diff_high`, its interval;
+        - `p_value`, of the hypothesis that `diff` is 0, and `p_adjusted`, after correction: null
+          with fewer than `min_n` rows;
+        - `verdict` (Enum): b is "better" or "worse", if `p_adjusted` is below 1 - `ci`; or it
+          "differs", by a metric without a better side, such as "selection_rate"; "not sure"; or
+          "not judged", without a p-value. Less of a cost, or of "fnr", is better;
         - `n_null` (dtype of `n`): the rows not scored.
 
-        All columns but the counts are Float64. The interval follows Zou (2007), from the intervals
+        All numbers but the counts are Float64. The interval follows Zou (2007), from the intervals
         of both scores and the correlation of their influences. It need not be symmetric. `p_value`
-        is below 1 - `ci` if the interval excludes 0. Both are null if a score has no interval.
-        `diff_se` is null if the models never differ. With clusters, the p-value is Student's. For
-        the measured coverage of the interval, see the guide, *How sure*.
+        is below 1 - `ci` if the interval excludes 0. Both are null if a score has no interval. With
+        clusters, the p-value is Student's. For the measured coverage of the interval, see the
+        guide, *How sure*.
 
     Raises:
-        ValueError: An option has an unknown value; there is no second model; the metric has no
-            derivative.
+        ValueError: An option has an unknown value; there is no second model; a metric has no
+            derivative; some metrics are of labels and some of scores.
 
     The errors of `by` are raised too.
 
@@ -99,45 +109,41 @@ def compare(
         >>> import polars_mcc
         >>> log = pl.read_parquet("data/digits.parquet")
         >>> compared = log.mcc(pred=["logistic", "knn"]).compare()
-        >>> compared.select("model", "mcc_a", "mcc_b", "diff", "diff_low", "diff_high")
+        >>> compared.select("model", "score", "reference", "diff_low", "diff_high", "verdict")
         shape: (1, 6)
-        ┌───────┬──────────┬──────────┬──────────┬──────────┬───────────┐
-        │ model ┆ mcc_a    ┆ mcc_b    ┆ diff     ┆ diff_low ┆ diff_high │
-        │ ---   ┆ ---      ┆ ---      ┆ ---      ┆ ---      ┆ ---       │
-        │ str   ┆ f64      ┆ f64      ┆ f64      ┆ f64      ┆ f64       │
-        ╞═══════╪══════════╪══════════╪══════════╪══════════╪═══════════╡
-        │ knn   ┆ 0.941349 ┆ 0.974064 ┆ 0.032715 ┆ 0.021926 ┆ 0.044486  │
-        └───────┴──────────┴──────────┴──────────┴──────────┴───────────┘
+        ┌───────┬──────────┬───────────┬──────────┬───────────┬─────────┐
+        │ model ┆ score    ┆ reference ┆ diff_low ┆ diff_high ┆ verdict │
+        │ ---   ┆ ---      ┆ ---       ┆ ---      ┆ ---       ┆ ---     │
+        │ str   ┆ f64      ┆ f64       ┆ f64      ┆ f64       ┆ enum    │
+        ╞═══════╪══════════╪═══════════╪══════════╪═══════════╪═════════╡
+        │ knn   ┆ 0.974064 ┆ 0.941349  ┆ 0.021926 ┆ 0.044486  ┆ better  │
+        └───────┴──────────┴───────────┴──────────┴───────────┴─────────┘
 
     Command line:
         polars-mcc compare logs/ --pred old --pred new --by country
 
         polars-mcc compare logs/ --score old --score new --metric roc_auc
     """
-    options_of_differences.check(ci, method, correction)
-    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
-    scores = {"score_a": f"{chosen.name}_a", "score_b": f"{chosen.name}_b"}
-    tests = (*options_of_differences.DIFFERENCE, *options_of_differences.P_VALUES)
-    names = options_of_differences.names_of(log, ["n", "n_clusters"], scores, tests)
-    asked = IntervalOptions(ci, method, [chosen], correction=correction)
-    models = log.roles.scores if chosen.is_of_scores else log.roles.preds
-    if log.roles.score_labels and chosen.is_of_scores:
+    chosen = registry.with_tests(registry.find_metrics(metrics, log.roles.label_dtype))
+    asked = IntervalOptions(ci, method, chosen, min_n=min_n, correction=correction)
+    role = registry.role_of(chosen)
+    models = log.roles.scores if role == "score" else log.roles.preds
+    if log.roles.score_labels and role == "score":
         raise ValueError(
             "a score per class is of one model: compare two models by one class, as in "
             "log(score=['old', 'new'], positive='fraud')"
         )
-    model = _baseline_of(models, baseline, chosen.role)
+    model = _baseline_of(models, baseline, role)
+    names = answer_columns("compare", log)
     sliced, asked = options_of_differences.cut_log(
-        log, keys, asked, names.values(), clusters=True, baseline=model
+        log, keys, asked, names, clusters=True, baseline=model
     )
-    if not sliced.has_clusters:
-        del names["n_clusters"]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.difference_interval import of_models  # noqa: PLC0415 - NumPy, for it alone
 
-        slices = of_models(sliced, cells, asked)
-        return options_of_differences.answer_of(sliced, slices, names)
+        slices = of_models(sliced, cells, asked).with_columns(baseline=pl.lit(sliced.baseline))
+        return slices.select(*sliced.slice, *names)
 
     answer = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics)
     return log.in_kind(sliced.answer(answer))
@@ -165,7 +171,8 @@ def drift(
     *keys: IntoKey,
     before: IntoColumn,
     after: IntoColumn,
-    metric: IntoMetric = defaults.METRIC,
+    metrics: IntoMetrics = defaults.METRICS,
+    min_n: int = defaults.COMPARED_N,
     ci: float = defaults.LEVEL,
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
@@ -184,31 +191,37 @@ def drift(
         before: A Boolean column that marks the rows of the first period, such as
             `pl.col("day") < date(2026, 3, 15)`.
         after: A Boolean column that marks the rows of the second period.
-        metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
-            `by`.
+        metrics: One metric or several, counted once, all of labels or all of scores: names of
+            `metrics()`. In Python also functions, as in `by`.
+        min_n: The least number of rows, in both periods, of a slice that is judged: see `compare`.
         ci: The confidence level of the interval.
         method: The kind of interval of each score: "score", "fisher" or "wald", as in `by`.
-        correction: The correction of p-values for the number of slices: see `compare`.
+        correction: The correction of p-values for the number of slices, of each metric alone: see
+            `compare`.
 
     Returns:
-        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys. It has one row per slice
-        with rows in at least one period, with the keys, `model` if the log has several models, and
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys. It has one row per
+        metric, and slice with rows in at least one period, with the keys, `model` if the log has
+        several models, and
 
+        - `metric` (String);
         - `n_before`, `n_after`: the rows scored; then, if the log has clusters,
           `n_clusters_before` and `n_clusters_after` (Int64);
-        - `mcc_before`, `mcc_after` (Float64; with the name of the metric): the scores; null if the
-          period has no row, or for "roc_auc" no row of one gold class;
-        - `diff`, `diff_low`, `diff_high`, `diff_se` (Float64): after minus before, with its
-          standard error and interval. A `diff` below 0 means that the score became lower;
-        - `p_value` (Float64): of no change; `p_adjusted` (Float64): after correction for the number
-          of slices;
+        - `reference`, `score` (Float64): the scores before and after; null if the period has no
+          row, or for "roc_auc" no row of one gold class;
+        - `diff`, `diff_low`, `diff_high` (Float64): after minus before, with its interval. A `diff`
+          below 0 means that the score became lower;
+        - `p_value`, of no change, and `p_adjusted`, after correction (Float64): null with fewer
+          than `min_n` rows;
+        - `verdict` (Enum): "better", "worse", "differs", "not sure" or "not judged", as in
+          `compare`;
         - `n_null`: the rows of both periods not scored.
 
     Raises:
         polars.exceptions.SchemaError: `before` or `after` is not Boolean.
         polars.exceptions.InvalidOperationError: On `collect`: a row is in both periods, or a period
             has no rows.
-        ValueError: A key is a window; the metric has no derivative.
+        ValueError: A key is a window; a metric has no derivative.
 
     The errors of `by` are raised too.
 
@@ -218,30 +231,28 @@ def drift(
         >>> log = pl.read_parquet("data/digits.parquet")
         >>> is_early = pl.col("day") < pl.date(2026, 3, 15)
         >>> change = log.mcc(pred="bayes").drift(before=is_early, after=~is_early)
-        >>> change.select("mcc_before", "mcc_after", "diff_low", "diff_high")
-        shape: (1, 4)
-        ┌────────────┬───────────┬──────────┬───────────┐
-        │ mcc_before ┆ mcc_after ┆ diff_low ┆ diff_high │
-        │ ---        ┆ ---       ┆ ---      ┆ ---       │
-        │ f64        ┆ f64       ┆ f64      ┆ f64       │
-        ╞════════════╪═══════════╪══════════╪═══════════╡
-        │ 0.813176   ┆ 0.854907  ┆ 0.005522 ┆ 0.079022  │
-        └────────────┴───────────┴──────────┴───────────┘
+        >>> change.select("reference", "score", "diff_low", "diff_high", "verdict")
+        shape: (1, 5)
+        ┌───────────┬──────────┬──────────┬───────────┬─────────┐
+        │ reference ┆ score    ┆ diff_low ┆ diff_high ┆ verdict │
+        │ ---       ┆ ---      ┆ ---      ┆ ---       ┆ ---     │
+        │ f64       ┆ f64      ┆ f64      ┆ f64       ┆ enum    │
+        ╞═══════════╪══════════╪══════════╪═══════════╪═════════╡
+        │ 0.813176  ┆ 0.854907 ┆ 0.005522 ┆ 0.079022  ┆ better  │
+        └───────────┴──────────┴──────────┴───────────┴─────────┘
 
     Command line:
         polars-mcc drift logs/ --before "day < DATE '2026-03-15'" --after "day >= DATE '2026-03-15'"
     """
-    options_of_differences.check(ci, method, correction)
+    chosen = registry.with_tests(registry.find_metrics(metrics, log.roles.label_dtype))
+    asked = IntervalOptions(ci, method, chosen, min_n=min_n, correction=correction)
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
-    chosen = registry.find_tested_metric(metric, log.roles.label_dtype)
-    has_clusters = log.roles.cluster is not None
-    tests = (*options_of_differences.DIFFERENCE, *options_of_differences.P_VALUES)
-    names = options_of_differences.names_of_periods(log, chosen, tests, has_clusters=has_clusters)
-    asked = IntervalOptions(ci, method, [chosen], correction=correction)
+    names = answer_columns("drift", log)
     periods = {"before": before, "after": after}
     sliced, asked = options_of_differences.cut_log(
-        log, keys, asked, names.values(), clusters=True, periods=periods
+        log, keys, asked, names, clusters=True, periods=periods
     )
+    has_clusters = log.roles.cluster is not None
     of_slices = replace(sliced, pair_splits=("cluster",) if has_clusters else ())
     apart = of_slices.split_by("period")
 
@@ -249,8 +260,7 @@ def drift(
         from polars_mcc._comparisons.difference_interval import changes  # noqa: PLC0415 - NumPy
 
         cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
-        slices = changes(of_slices, apart, cells, asked)
-        return options_of_differences.answer_of(of_slices, slices, names)
+        return changes(of_slices, apart, cells, asked).select(*of_slices.slice, *names)
 
     counted = pairs(sliced)
     answer = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_check_periods)

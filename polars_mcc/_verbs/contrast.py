@@ -11,9 +11,10 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import Correction, Method, check_at_least
+from polars_mcc._base.allowed_values import Correction, Method
 from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.columns_of_answers import answer_columns
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SlicedLog
 from polars_mcc._frame.columns import FrameT, as_expr
@@ -22,7 +23,7 @@ from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import TO, IntervalOptions, inferred
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._metrics import registry
-from polars_mcc._metrics.registry import IntoMetric
+from polars_mcc._metrics.registry import IntoMetrics
 
 To: TypeAlias = str | Mapping[str, object]
 """The reference of a slice: one of `_WORDS`, or the keys of one slice."""
@@ -36,8 +37,8 @@ def contrast(
     to: To = defaults.TO,
     within: IntoKey | Sequence[IntoKey] | None = None,
     ratio: bool = False,
-    metric: IntoMetric = defaults.METRIC,
-    min_n: int = defaults.CONTRASTED_N,
+    metrics: IntoMetrics = defaults.METRICS,
+    min_n: int = defaults.COMPARED_N,
     ci: float = defaults.LEVEL,
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
@@ -49,38 +50,42 @@ def contrast(
             selectors.
         to: The reference of each slice. "rest": all rows outside the slice. "total": all rows,
             those of the slice included. "expected": what the slice would score given its labels,
-            which is `mcc_expected`; so it errs more than its mix of gold labels explains if it
+            which is `expected`; so it errs more than its mix of gold labels explains if it
             scores less. "best": the best slice that can be compared. "each": every
             other slice, each pair once. Or the keys of one slice, as `{"country": "US"}`.
         within: Compare slices only within each value of these columns, such as countries within
             each device. The rest, the total and the best slice are then of the same device.
         ratio: Compare by the ratio of both scores instead of the difference. It is 0 if the score
             of the slice is 0, and infinite if the score of the reference is; null if both are.
-        metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
-            `by`.
-        min_n: The least number of rows, of a slice and of its reference, for a p-value: with fewer
-            rows, it is too small too often. A score must be of half as many: "tpr" is of rows with
-            the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
+        metrics: One metric or several, counted once, all of labels or all of scores: names of
+            `metrics()`. In Python also functions, as in `by`.
+        min_n: The least number of rows of a slice that is judged, and of its reference: with fewer
+            rows, a p-value is too small too often. A score must be of half as many: "tpr" is of
+            rows with the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald", as in `by`. The
             interval of the difference is made from both.
-        correction: The correction of p-values for the number of tests: see `compare`.
+        correction: The correction of p-values for the number of tests, of each metric alone: see
+            `compare`.
 
     Returns:
-        A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per slice (or per
-        pair of slices, for "each"), with the columns
+        A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per metric and slice
+        (or pair of slices, for "each"), with the columns
 
         - the columns of `within` and the keys; `<key>_to`, the keys of the reference, if it is a
           slice (no slice is compared with itself); `model` (String), if the log has several models;
-        - `n`, `n_to` (Int64; Float64 for float weights): the rows scored, of the slice and of the
-          reference;
-        - `mcc`, `mcc_to` (Float64; with the name of the metric): both scores;
-        - `mcc_expected` (Float64): of the slice given its labels: if its rows were predicted at the
+        - `metric` (String);
+        - `n`, `n_reference` (Int64; Float64 for float weights): the rows scored, of the slice and
+          of the reference;
+        - `score`, `reference` (Float64): both scores;
+        - `expected` (Float64): of the slice given its labels: if its rows were predicted at the
           rates of all rows with their gold label;
-        - `diff`, the slice minus the reference, with `diff_low`, `diff_high`, `diff_se`, its
-          interval and standard error; or with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
+        - `diff`, the slice minus the reference, with `diff_low` and `diff_high`, its interval; or
+          with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
         - `p_value`, that both scores are equal, and `p_adjusted`, after correction (Float64): null
           with fewer than `min_n` rows;
+        - `verdict` (Enum): the slice is "better" or "worse", or it "differs"; "not sure" or "not
+          judged", as in `compare`;
         - `n_null`: the rows of the slice not scored.
 
         The test asks whether two scores are equal, not whether all rates are. Its variances come
@@ -90,8 +95,9 @@ def contrast(
         "precision_macro", "precision_weighted" and "mcc_macro", all classes must be predicted
         too. With one gold class they are null for these, "kappa", "markedness", "mcc" and
         "roc_auc". If it is the rest that lacks a class, as all its gold rows are inside the slice,
-        the slice has the p-value of "expected", also beside the total: rows of this class are
-        no better and no worse than themselves. Not so with sample weights or `nulls="reweight"`.
+        the slice has the p-value and the verdict of "expected", also beside the total: rows of this
+        class are no better and no worse than themselves. Not so with sample weights or
+        `nulls="reweight"`.
 
         Two slices have no row in common. A slice and the total share the rows of the slice. The
         interval takes this into account, unless one of the scores has no standard error. If a slice
@@ -120,8 +126,9 @@ def contrast(
         ValueError: There are no keys; a key is also in `within`; `to` is an unknown word, does not
             name exactly the keys, or has a value that a key cannot have; an option has an unknown
             value; the log has clusters, or sample weights if `to` is "expected", which has no
-            ratio; `to` is "expected" or "total", and the log has `nulls="reweight"`; the metric has
-            no derivative, or no largest value and no `ratio`, or is compared with the total.
+            ratio; `to` is "expected" or "total", and the log has `nulls="reweight"`; a metric has
+            no derivative, or no largest value and no `ratio`, or is compared with the total; some
+            metrics are of labels and some of scores.
         polars.exceptions.InvalidOperationError: On `collect`: the log has no row of the slice `to`.
 
     The errors of `by` are raised too.
@@ -138,57 +145,55 @@ def contrast(
         >>> import polars as pl
         >>> import polars_mcc
         >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="logistic")
-        >>> found = log.contrast("ink_band", metric="accuracy")
-        >>> found.select("ink_band", "accuracy", "accuracy_to", "diff_low", "diff_high")
-        shape: (3, 5)
-        ┌──────────┬──────────┬─────────────┬───────────┬───────────┐
-        │ ink_band ┆ accuracy ┆ accuracy_to ┆ diff_low  ┆ diff_high │
-        │ ---      ┆ ---      ┆ ---         ┆ ---       ┆ ---       │
-        │ enum     ┆ f64      ┆ f64         ┆ f64       ┆ f64       │
-        ╞══════════╪══════════╪═════════════╪═══════════╪═══════════╡
-        │ light    ┆ 0.932007 ┆ 0.954774    ┆ -0.047963 ┆ -0.000793 │
-        │ medium   ┆ 0.953947 ┆ 0.94365     ┆ -0.012634 ┆ 0.03052   │
-        │ heavy    ┆ 0.955631 ┆ 0.943022    ┆ -0.010435 ┆ 0.032712  │
-        └──────────┴──────────┴─────────────┴───────────┴───────────┘
+        >>> found = log.contrast("ink_band", metrics="accuracy")
+        >>> found.select("ink_band", "score", "reference", "diff_low", "diff_high", "verdict")
+        shape: (3, 6)
+        ┌──────────┬──────────┬───────────┬───────────┬───────────┬──────────┐
+        │ ink_band ┆ score    ┆ reference ┆ diff_low  ┆ diff_high ┆ verdict  │
+        │ ---      ┆ ---      ┆ ---       ┆ ---       ┆ ---       ┆ ---      │
+        │ enum     ┆ f64      ┆ f64       ┆ f64       ┆ f64       ┆ enum     │
+        ╞══════════╪══════════╪═══════════╪═══════════╪═══════════╪══════════╡
+        │ light    ┆ 0.932007 ┆ 0.954774  ┆ -0.047963 ┆ -0.000793 ┆ not sure │
+        │ medium   ┆ 0.953947 ┆ 0.94365   ┆ -0.012634 ┆ 0.03052   ┆ not sure │
+        │ heavy    ┆ 0.955631 ┆ 0.943022  ┆ -0.010435 ┆ 0.032712  ┆ not sure │
+        └──────────┴──────────┴───────────┴───────────┴───────────┴──────────┘
 
     Command line:
-        polars-mcc contrast logs/ --by country --to country=US --within device --metric f1_macro
+        polars-mcc contrast logs/ --by country --to country=US --within device --metric mcc,f1_macro
     """
-    options_of_differences.check(ci, method, correction)
-    check_at_least("min_n", min_n, 1)
+    named = registry.find_metrics(metrics, log.roles.label_dtype)
+    chosen = registry.with_tests(named, ratio=ratio)
+    asked = IntervalOptions(ci, method, chosen, min_n=min_n, correction=correction)
     inside, names, of_whole = options_of_differences.keys_and_within(log, "contrast", keys, within)
     _check_to(log, to, names, ratio=ratio)
-    chosen = registry.find_tested_metric(metric, log.roles.label_dtype, ratio=ratio)
-    if chosen.is_log and to == "total":
-        raise refused(
-            f"metric '{chosen.name}' is not compared with the total: compare with the rest, ",
-            option("to", "rest"),
-        )
+    for metric in chosen:
+        if metric.is_log and to == "total":
+            raise refused(
+                f"metric '{metric.name}' is not compared with the total: compare with the rest, ",
+                option("to", "rest"),
+            )
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
-    to_keys = [f"{name}{TO}" for name in names] if is_slice else []
-    effect = ("ratio", "ratio_low", "ratio_high") if ratio else options_of_differences.DIFFERENCE
-    own = chosen.name
-    scores = {"own_b": own, "own_a": f"{own}{TO}", "expected": f"{own}_expected"}
-    tests = (*effect, *options_of_differences.P_VALUES)
-    shown = options_of_differences.names_of(log, ["n", f"n{TO}"], scores, tests)
-    taken = [*to_keys, *shown.values()]
-    asked = IntervalOptions(ci, method, [chosen], min_n=min_n, correction=correction)
-    sliced, asked = options_of_differences.cut_log(log, [*inside, *keys], asked, taken)
-    columns = {KEY + key: key for key in to_keys} | shown
+    to_keys = {KEY + name + TO: name + TO for name in names} if is_slice else {}
+    shown = answer_columns("contrast", log, ratio=ratio)
+    sliced, asked = options_of_differences.cut_log(
+        log, [*inside, *keys], asked, [*to_keys.values(), *shown]
+    )
     coarser = replace(sliced.whole, keys=tuple(of_whole))
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.slice_and_reference import contrasts  # noqa: PLC0415 - NumPy, for it alone
 
         slices = contrasts(sliced, coarser, cells, asked, reference, ratio=ratio)
-        return options_of_differences.answer_of(sliced, slices, columns)
+        references = (pl.col(column).alias(name) for column, name in to_keys.items())
+        return slices.select(*sliced.slice, *references, *shown)
 
     reference = _is_there(sliced, to) if isinstance(to, Mapping) else to
     check = partial(_check_there, to, reference)
     slices = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics, check=check)
-    answer = sliced.answer(slices, *to_keys)
+    # Only pairs of slices are several rows of a slice.
+    answer = sliced.answer(slices, *(to_keys.values() if to == "each" else ()))
     # The keys of the reference come right after the keys of the slice.
-    first = [*of_whole, *names, *to_keys]
+    first = [*of_whole, *names, *to_keys.values()]
     return log.in_kind(answer.select(*map(as_expr, first), ~cs.by_name(first)))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from polars_mcc._base import defaults
-from polars_mcc._base.allowed_values import Correction, check_at_least, check_number
+from polars_mcc._base.allowed_values import Correction, check_number
 from polars_mcc._base.message_parts import option, refused
 from polars_mcc._comparisons import options_of_differences
+from polars_mcc._comparisons.columns_of_answers import answer_columns
 from polars_mcc._comparisons.gate_rules_and_verdicts import VERDICT, table, verdict_of
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
@@ -49,14 +49,16 @@ def gaps(
         *keys: The keys to slice by: columns and `bins`, which are crossed; or `each`, `rollup`,
             `cube` or `sets` of them, for a gap of each set. In Python also expressions and
             selectors.
-        metrics: One metric or several, as in `by`, all of labels or all of scores, with intervals.
+        metrics: One metric or several, counted once, all of labels or all of scores, and with
+            intervals: as in `by`.
         within: Compare slices only within each value of these columns, such as countries within
             each device.
         min_n: The least number of rows of a slice. Smaller slices are left out: below 30 rows, the
             p-value is too small too often. A score must be of half as many: "tpr" is of rows with
             the positive label. With sample weights w, the rows are (Σ w)² / Σ w².
         ci: The confidence level of the interval of the gap.
-        correction: The correction of p-values for the number of tests: see `compare`.
+        correction: The correction of p-values for the number of tests, of each metric alone: see
+            `compare`.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per metric, and per
@@ -70,15 +72,17 @@ def gaps(
           rows, or whose interval is nearly all of its range;
         - `n` (Int64; Float64 for float weights): the rows scored of these slices;
         - `lowest`, `highest` (String): the slices with the lowest and the highest score, in words;
-          `lowest_value`, `highest_value` (Float64): their scores;
-        - `diff` (Float64): the gap, which is `highest_value` minus `lowest_value`, with `diff_low`,
-          `diff_high`, the interval of the largest difference of the true scores. `diff_low` is at
-          least 0. All of these are null below two slices;
-        - `ratio` (Float64): `lowest_value` divided by `highest_value`; null at 0/0, and if a score
+          `lowest_score`, `highest_score` (Float64): their scores;
+        - `ratio` (Float64): `lowest_score` divided by `highest_score`; null at 0/0, and if a score
           is negative;
         - `spread` (Float64): the standard deviation of the true scores between slices; null below
           three slices;
+        - `diff` (Float64): the gap, which is `highest_score` minus `lowest_score`, with `diff_low`,
+          `diff_high`, the interval of the largest difference of the true scores. `diff_low` is at
+          least 0. All of these are null below two slices;
         - `p_value`, that all slices are equal, and `p_adjusted`, after correction (Float64);
+        - `verdict` (Enum): "gap" if `p_adjusted` is below 1 - `ci`; "not sure"; or "not judged",
+          below two slices;
         - `n_null`: the rows not scored, of all slices.
 
         Let each score be a proportion v of m rows, as in its interval, and v̄ = Σ m·v / Σ m. The
@@ -130,27 +134,26 @@ def gaps(
     Command line:
         polars-mcc gaps logs/ --by sex --metric tpr --metric fpr --positive yes --within country
     """
-    options_of_differences.check(ci, defaults.METHOD, correction)
-    check_at_least("min_n", min_n, 1)
-    asked = registry.find_metrics(metrics, log.roles.label_dtype)
-    registry.check_tested(asked)
-    for one in asked:
+    chosen = registry.with_tests(registry.find_metrics(metrics, log.roles.label_dtype))
+    options = IntervalOptions(ci, metrics=chosen, min_n=min_n, correction=correction)
+    for one in chosen:
         registry.check_rate(one, "large slices")
     inside, _, of_whole = options_of_differences.keys_and_within(
         log, "gaps", keys, within, sets=True
     )
-    from polars_mcc._comparisons import gaps_between_slices  # noqa: PLC0415 - NumPy, for it alone
-
-    options = IntervalOptions(
-        ci, metrics=asked, is_compared=True, min_n=min_n, correction=correction
-    )
-    taken = [*gaps_between_slices.COLUMNS, "p_adjusted", "n_null"]
+    names = answer_columns("gaps", log)
     sliced, options = options_of_differences.cut_log(
-        log, [*inside, *keys], options, taken, shown=of_whole
+        log, [*inside, *keys], options, names, shown=of_whole
     )
     whole = replace(sliced, keys=(*of_whole,), has_total=False)
-    infer = partial(gaps_between_slices.gaps, sliced, whole, asked=options)
-    answer = whole.answer(inferred(log, sliced, pairs(sliced), infer, metrics=asked))
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._comparisons import gaps_between_slices  # noqa: PLC0415 - NumPy, for it alone
+
+        found = gaps_between_slices.gaps(sliced, whole, cells, options)
+        return found.select(*whole.slice, *names)
+
+    answer = whole.answer(inferred(log, sliced, pairs(sliced), infer, metrics=chosen))
     if sliced.sets is not None:  # A set is called after its own keys.
         own = {
             name: name_of(tuple(key for key in keys if key not in of_whole))
@@ -192,7 +195,7 @@ def judged_gaps(
     verdict = verdict_of(pl.col("diff").is_null(), fails, is_wide)
     of_metric = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
     with_limits = found.lazy().collect().with_columns(of_metric.alias(MAX_GAP))
-    judged = with_limits.with_columns(verdict.alias(VERDICT))
+    judged = with_limits.drop(VERDICT).with_columns(verdict.alias(VERDICT))
     return judged, _failure(judged, min_n, ci)
 
 

@@ -11,13 +11,14 @@ from polars_mcc._base.allowed_values import Correction, Rank, Reference
 from polars_mcc._base.errors_and_warnings import warn_of
 from polars_mcc._base.message_parts import Words, quoted
 from polars_mcc._base.unstable_polars import deferred
+from polars_mcc._comparisons.columns_of_answers import answer_columns
 from polars_mcc._counts.label_hashes import Seen
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SAID
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, named_in_vain, warner
 from polars_mcc._frame.columns import FrameT, resolved
 from polars_mcc._frame.log_options import Described
-from polars_mcc._intervals.interval_options import check_portable
+from polars_mcc._intervals.interval_options import IntervalOptions, check_portable
 from polars_mcc._keys.any_key import IntoKey, check_plain, columns_of
 from polars_mcc._keys.each_rollup_cube_sets_trailing import KeySets
 from polars_mcc._metrics import registry
@@ -79,7 +80,7 @@ def worst(
             "cost(fn=10, fp=1)". If less is better, as for "fnr", slices with a higher value are
             listed. In Python also a function, as in `by`.
         to: What a slice is compared with. "rest": the score of all other rows. "expected": what the
-            slice would score given its labels, which is `mcc_expected`. Then slices are listed
+            slice would score given its labels, which is `expected`. Then slices are listed
             that err more than their mix of gold labels explains.
         depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
             keys of 20 values each make about 18,000 slices.
@@ -125,26 +126,15 @@ def worst(
           a value;
         - `model` (String), if the log has several models. Each model is compared only with itself,
           and has a list of its own;
-        - `n`, `mcc` (with the name of the metric): of the slice;
-        - `mcc_rest` (Float64): of all other rows. Like the score of the slice, it is as in `by`:
-          null without the gold rows that a rate needs, and `zero_division` at 0/0;
-        - `mcc_expected` (Float64): of the slice given its labels: if its rows were predicted at the
-          rates of all rows with their gold label. A slice with `mcc` below `mcc_rest`, but not
-          below `mcc_expected`, has a mix of labels that is harder;
-        - `diff`, `diff_low`, `diff_high` (Float64): the slice minus the rest, or minus
-          `mcc_expected`, and its interval;
-        - `p_value` (Float64): that both scores are equal, two-sided, from the likelihood ratio of
-          two proportions with Yates' correction; 1 if the slice is not below the rest. With
-          to="expected": that the rates given the gold labels are equal; the variance of the score
-          is that of draws without replacement (multivariate hypergeometric). If all rows of a slice
-          are predicted as one class, so that the metric is 0/0, and its upper limit is below the
-          rest: twice the probability that no row is predicted as another of its gold labels, at the
-          rates of all rows;
+        - `metric` (String);
+        - `n`, `score`: of the slice;
+        - `reference` (Float64): the score of all other rows. Like the score of the slice, it is as
+          in `by`: null without the gold rows that a rate needs, and `zero_division` at 0/0;
+        - `expected` (Float64): of the slice given its labels: if its rows were predicted at the
+          rates of all rows with their gold label. A slice with `score` below `reference`, but not
+          below `expected`, has a mix of labels that is harder;
         - `beside` (Float64): how much is left beside all other listed slices: `diff` times what is
           left of z, over z. `p_beside` is the p-value of what is left;
-        - `p_adjusted` (Float64): `p_beside` corrected for `n_tested` tests, also of slices that
-          are better than the rest. With `verdicts`, for a slice that is not behind: its value if
-          it were listed next;
         - `loss` (Float64): how much better the log would score without the slice, with both scores
           as in `by`. It is below 0 if the log would score worse: MCC over a log is not a mean over
           its slices;
@@ -155,14 +145,26 @@ def worst(
         - `confused_gold`, `confused_pred` (dtype of the labels): the confusion with the largest
           excess of rows over the rate of the rest; `confused` and `confused_rest` (Float64): its
           share of the rows of that gold label, in the slice and in the rest;
-        - `verdict` (Enum): "listed"; "beyond the list" (behind, and the list is full); "not
-          behind"; "explained by those listed" (behind, but not beside the listed slices); "no
-          interval"; "too few rows" (outside the slice: it has more than `max_share` of them);
         - `explained_by` (String): the surest listed slice that no key keeps apart from an explained
           one;
         - `n_tested`, `n_untested` (Int64; the same in all rows of a model): the slices tested, and
           the slices counted that have too few rows or no interval. A slice with the same scored
           rows as a coarser slice counts as the coarser one, once;
+        - `diff`, `diff_low`, `diff_high` (Float64): the slice minus the rest, or minus `expected`,
+          and its interval;
+        - `p_value` (Float64): that both scores are equal, two-sided, from the likelihood ratio of
+          two proportions with Yates' correction; 1 if the slice is not below the rest. With
+          to="expected": that the rates given the gold labels are equal; the variance of the score
+          is that of draws without replacement (multivariate hypergeometric). If all rows of a slice
+          are predicted as one class, so that the metric is 0/0, and its upper limit is below the
+          rest: twice the probability that no row is predicted as another of its gold labels, at the
+          rates of all rows;
+        - `p_adjusted` (Float64): `p_beside` corrected for `n_tested` tests, also of slices that
+          are better than the rest. With `verdicts`, for a slice that is not behind: its value if
+          it were listed next;
+        - `verdict` (Enum): "listed"; "beyond the list" (behind, and the list is full); "not
+          behind"; "explained by those listed" (behind, but not beside the listed slices); "no
+          interval"; "too few rows" (outside the slice: it has more than `max_share` of them);
         - `n_null`: the rows of the slice not scored.
 
         A slice with a single gold label has no interval of MCC, so it is not listed:
@@ -208,25 +210,23 @@ def worst(
         >>> [row] = found.to_dicts()
         >>> row["slice"], row["n"], row["verdict"]
         ('ink ≤ 4.73 and day before 2026-03-16', 321, 'listed')
-        >>> found.select("mcc", "mcc_rest", "mcc_expected", "p_adjusted", "n_tested")
+        >>> found.select("score", "reference", "expected", "p_adjusted", "n_tested")
         shape: (1, 5)
-        ┌──────────┬──────────┬──────────────┬────────────┬──────────┐
-        │ mcc      ┆ mcc_rest ┆ mcc_expected ┆ p_adjusted ┆ n_tested │
-        │ ---      ┆ ---      ┆ ---          ┆ ---        ┆ ---      │
-        │ f64      ┆ f64      ┆ f64          ┆ f64        ┆ i64      │
-        ╞══════════╪══════════╪══════════════╪════════════╪══════════╡
-        │ 0.747107 ┆ 0.856127 ┆ 0.831057     ┆ 0.00838    ┆ 484      │
-        └──────────┴──────────┴──────────────┴────────────┴──────────┘
+        ┌──────────┬───────────┬──────────┬────────────┬──────────┐
+        │ score    ┆ reference ┆ expected ┆ p_adjusted ┆ n_tested │
+        │ ---      ┆ ---       ┆ ---      ┆ ---        ┆ ---      │
+        │ f64      ┆ f64       ┆ f64      ┆ f64        ┆ i64      │
+        ╞══════════╪═══════════╪══════════╪════════════╪══════════╡
+        │ 0.747107 ┆ 0.856127  ┆ 0.831057 ┆ 0.00838    ┆ 484      │
+        └──────────┴───────────┴──────────┴────────────┴──────────┘
 
     Command line:
         polars-mcc worst logs/ --by country --by device --by browser --top 10
     """
     allowed_values.check_choice("to", to, Reference)
     allowed_values.check_choice("rank", rank, Rank)
-    allowed_values.check_choice("correction", correction, Correction)
-    allowed_values.check_level(ci)
     allowed_values.check_at_least("depth", depth, 1)
-    allowed_values.check_at_least("min_n", min_n, 1)
+    IntervalOptions(ci, min_n=min_n, correction=correction)  # An error if one is not allowed.
     if not (isinstance(max_share, (int, float)) and 0 < max_share <= 1):
         msg = f"max_share is the largest share of rows of a slice, between 0 and 1, got {max_share}"
         raise ValueError(msg)
@@ -253,12 +253,14 @@ def worst(
     from polars_mcc._worst.slice_scores import SearchSettings  # noqa: PLC0415
     from polars_mcc._worst.warnings_on_searched_keys import odd_keys  # noqa: PLC0415
 
-    taken = [*([] if long else [SAID]), *search_steps.columns_of_answer(chosen.name), "n_null"]
+    columns = answer_columns("worst", log)
     each_key = KeySets("each", keys, total=False)
     sides = sides_of(log, chosen.role, of_row=chosen.of_row_in(log.roles))
+    taken = [*([] if long else [SAID]), *columns]
     sliced = cut(sides, [each_key], taken=taken, clusters=True, long=long)
     settings = SearchSettings(
         metric=chosen,
+        columns=columns,
         positive=registry.positive_class([chosen], log.roles.positive, sliced.label_dtype),
         depth=depth,
         min_n=min_n,

@@ -13,9 +13,6 @@ from polars_mcc._counts.sliced_log import SAID
 
 LONGEST_LIST = 100
 """The most slices of a list, unless `top` is larger."""
-CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
-"""The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
-label: in the slice, and in the rest."""
 _MORE = {
     "beyond the list": "not listed",
     "explained by those listed": "only because they share rows with these",
@@ -23,7 +20,7 @@ _MORE = {
 _REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
 
 
-def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: bool) -> str:
+def summed_up(answer: pl.DataFrame, to: Reference, *, has_models: bool) -> str:
     """Sum up a search in words, from a result with all verdicts."""
     models = answer.unique("model") if has_models else answer.head(1)
     if models.is_empty():
@@ -38,9 +35,7 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
         f"{n_of[verdict]:,} more {words}" for verdict, words in _MORE.items() if verdict in n_of
     ]
     nearest = _nearest(answer, has_models=has_models).iter_rows(named=True)
-    shown = [
-        _unlisted_in_words("Nearest", row, metric, to, has_models=has_models) for row in nearest
-    ]
+    shown = [_unlisted_in_words("Nearest", row, to, has_models=has_models) for row in nearest]
     tested = f"{models['n_tested'].sum():,} slices{of_models} tested{small}"
     return " ".join([f"{tested}: {'; '.join(worse)}.", *shown])
 
@@ -54,18 +49,18 @@ def _nearest(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
 
 
 def _unlisted_in_words(
-    name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_models: bool
+    name: str, row: Mapping[str, Any], to: Reference, *, has_models: bool
 ) -> str:
     """A slice that is not listed, with the scores that are compared."""
     here, there = (
         "undefined" if score is None else f"{score:.3f}"
-        for score in (row[metric], row[f"{metric}_{to}"])
+        for score in (row["score"], row["reference" if to == "rest" else to])
     )
     reference = "rest of the log" if to == "rest" else "expected"
     p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.
     sure = "" if p is None else f", p_adjusted {p:.2g}"
     model = f" ({row['model']})" if has_models else ""
-    scores = f"{metric} {here}, {reference} {there}{sure}"
+    scores = f"{row['metric']} {here}, {reference} {there}{sure}"
     return f"{name}: {row[SAID]}{model} (n {count_as_text(row['n'])}, {scores})."
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from polars_mcc._comparisons.columns_of_answers import CONFUSION
 from polars_mcc._comparisons.difference_interval import (
     Difference,
     Side,
@@ -24,7 +25,7 @@ from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.smoothed_tables import Pools
 from polars_mcc._metrics.exact_scores import measure
 from polars_mcc._metrics.slice_sums import Floats, Ints
-from polars_mcc._worst.failures_in_words import CONFUSION, collapse_in_words, confusion_in_words
+from polars_mcc._worst.failures_in_words import collapse_in_words, confusion_in_words
 from polars_mcc._worst.rows_of_slices import LogRows, Sides
 from polars_mcc._worst.slice_scores import ModelSearch
 
@@ -34,7 +35,7 @@ _SIDE = "side of a slice"
 def described(log: LogRows, slices: Ints) -> list[pl.Series]:
     """The scores, the score given the labels, and the confusion of each slice.
 
-    `score_b` is of the slice, `score_a` of the rest of the log. `confusion` says the confusion in
+    `score` is of the slice, `reference` of the rest of the log. `confusion` says the confusion in
     words, or that the slice has one predicted label.
     """
     if not len(slices):
@@ -44,14 +45,14 @@ def described(log: LogRows, slices: Ints) -> list[pl.Series]:
     sums = sides.by_pair
     pairs, inside = sides.pairs(*sums), sides.pairs(*(side[::2] for side in sums))
     scores = _exact_scores(search, pairs)
-    own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
+    own, rest = scores[::2].alias("score"), scores[1::2].alias("reference")
     given = search.scorer.given_labels(inside, Pools(np.zeros(len(slices), np.int64), whole))
     change = _difference(sides, pairs, scores=floats(scores))
     if settings.to == "expected":
         reach = normal_critical(settings.ci) * given.se
         with np.errstate(invalid="ignore"):  # A metric of a user may be infinite.
             diff = floats(own) - given.expected
-        change = Difference(diff, diff - reach, diff + reach, given.se, change.p_value)
+        change = Difference(diff, diff - reach, diff + reach, change.p_value)
     low, high, expected = of_arrays(
         diff_low=change.low, diff_high=change.high, expected=given.expected
     )

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.slice_names import crossed_name
+from polars_mcc._comparisons.columns_of_answers import CONFUSION
 from polars_mcc._comparisons.evidence_and_p_values import adjusted
 from polars_mcc._counts.sliced_log import N_WAITING, SAID, SET, SlicedLog
 from polars_mcc._intervals.count_arrays import of_arrays
@@ -16,7 +17,6 @@ from polars_mcc._intervals.interval_methods import normal
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints
 from polars_mcc._worst.column_codes import CodedLog, is_ordered
 from polars_mcc._worst.compared_slices import compared_slices
-from polars_mcc._worst.failures_in_words import CONFUSION
 from polars_mcc._worst.listed_scores_and_confusions import described
 from polars_mcc._worst.listed_slices import SliceList, list_slices
 from polars_mcc._worst.rows_of_slices import LogRows, spans
@@ -39,15 +39,6 @@ LISTED, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL, TOO_FEW = range(len(VERDICTS
 _Schema: TypeAlias = dict[str, pl.DataType]
 
 
-def columns_of_answer(metric: str) -> list[str]:
-    """The columns of the answer between the model and the rows that are not scored."""
-    return [
-        *("n", metric, f"{metric}_rest", f"{metric}_expected", "diff", "diff_low", "diff_high"),
-        *("p_value", "beside", "p_beside", "p_adjusted", "loss", "confusion", *CONFUSION),
-        *("verdict", "explained_by", "n_tested", "n_untested"),
-    ]
-
-
 def schema_of(settings: SearchSettings, log: SlicedLog) -> _Schema:
     """The columns of the result, with their dtypes. A key that may be cut is text."""
     slices: _Schema = {SAID: pl.String(), SET: pl.String()}
@@ -59,13 +50,12 @@ def schema_of(settings: SearchSettings, log: SlicedLog) -> _Schema:
         }
     if log.has_models:
         slices["model"] = pl.String()
-    metric, count = settings.metric.name, log.numbers.count
+    count = log.numbers.count
     known = dict.fromkeys(CONFUSION[:2], log.label_dtype)
-    known |= dict.fromkeys(("confusion", "explained_by"), pl.String())
+    known |= dict.fromkeys(("metric", "confusion", "explained_by"), pl.String())
     known |= {"verdict": VERDICTS, "n": count, **dict.fromkeys(log.unscored, count)}
     known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
-    columns = [*columns_of_answer(metric), *log.unscored]
-    return slices | {name: known.get(name, pl.Float64()) for name in columns}
+    return slices | {name: known.get(name, pl.Float64()) for name in settings.columns}
 
 
 def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
@@ -73,16 +63,14 @@ def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
     of_models = [_of_model(ModelSearch.of(settings, log, model)) for model in log.sliced.models]
     rows = _in_order(log, pl.concat(of_models, how="diagonal_relaxed"))
     schema = schema_of(settings, log.sliced)
-    keys, metric = log.keys.values(), settings.metric.name
+    keys = log.keys.values()
     if rows.is_empty():
         return pl.DataFrame(schema=schema)
     value = [pl.lit(key.values["value"]).gather(pl.col(key.column)) for key in keys]
     set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
     of_keys = {} if settings.long else dict(zip(log.keys, value, strict=True))
     values = of_keys | {
-        metric: pl.col("score_b"),
-        f"{metric}_rest": pl.col("score_a"),
-        f"{metric}_expected": pl.col("expected"),
+        "metric": pl.lit(settings.metric.name),
         SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
         "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
     }
@@ -128,7 +116,7 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
 def _loss(search: ModelSearch, compared: ComparedSlices) -> pl.Expr:
     """How much better the log would score without a slice: both scores are as in `by`."""
     [overall] = as_shown(np.array([compared.shown_overall]))
-    better = pl.col("score_a") - pl.lit(overall, pl.Float64)
+    better = pl.col("reference") - pl.lit(overall, pl.Float64)
     return (search.scale.turn * better).fill_nan(None)
 
 
@@ -201,7 +189,7 @@ def _unlisted(
     rows = rows.with_columns(
         pl.lit(None, pl.Float64).alias(name) for name in ("beside", "p_beside")
     )
-    return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
+    return rows.with_columns(score=score, reference=rest, diff=diff, verdict=pl.Series(verdict))
 
 
 def _explained_by(

@@ -54,6 +54,8 @@ class SearchSettings:
     verdicts: bool
     long: bool
     to: Reference
+    columns: Sequence[str] = ()
+    """The columns of the answer after the model."""
 
 
 @dataclass(frozen=True)

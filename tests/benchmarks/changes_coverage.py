@@ -280,7 +280,7 @@ def fixed_alarms(counts: Array) -> float:
     """How often a comparison of the last 30 days with the days before finds that it is worse."""
     day, start = pl.col("day"), FIRST + timedelta(counts.shape[1] - 30)
     log = frame_of(counts).mcc(weight="n", positive=1)
-    found = log.drift("sample", before=day < start, after=day >= start)
+    found = log.drift("sample", before=day < start, after=day >= start, min_n=1)
     is_worse = (pl.col("p_value") < 0.02) & (pl.col("diff") < 0)  # half of it is in this direction
     return found.select(is_worse.mean()).item()
 

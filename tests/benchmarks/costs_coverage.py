@@ -93,7 +93,7 @@ def false_alarms(
     log, times = both.mcc(weight="n", positive=k - 1), {}
     for name, asked in zip(LABELS, metrics_of(k), strict=True):
         if name in names:
-            options = {"to": "each", "metric": asked, "ratio": name in RATIOS, "min_n": 1}
+            options = {"to": "each", "metrics": asked, "ratio": name in RATIOS, "min_n": 1}
             tests = log.contrast("half", within="sample", **options)
             times[name] = tests.select((pl.col("p_value") < 0.01).mean()).item() / 0.01
     return times

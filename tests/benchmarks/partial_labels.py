@@ -185,7 +185,7 @@ def print_differences(samples: int) -> None:
             for half, (draws, comes) in enumerate(zip(drawn, both, strict=True))
         ).mcc(**options)
         covers = {
-            name: holds_zero(slices.contrast("half", within="sample", to="each", metric=name))
+            name: holds_zero(slices.contrast("half", within="sample", to="each", metrics=name))
             for name in names
         }
         labels = "; ".join(map(percent, both))
@@ -195,7 +195,7 @@ def print_differences(samples: int) -> None:
         models = counts_of(drawn_models, comes, rng, "old", "new").mcc(
             pred=["old", "new"], **options
         )
-        covers = {name: holds_zero(models.compare("sample", metric=name)) for name in names}
+        covers = {name: holds_zero(models.compare("sample", metrics=name)) for name in names}
         print_row("two models", len(shares), percent(both[0]), rows, *cells(covers, names))
 
 

@@ -414,12 +414,14 @@ def questions(
     described = log.mcc(**options, **{role: names[0] for role, names in models.items()})
     return {
         "drift": lambda metric: described.drift(
-            "sample", before=~pl.col("part"), after="part", metric=metric
+            "sample", before=~pl.col("part"), after="part", metrics=metric, min_n=1
         ),
-        "compare": lambda metric: log.mcc(**options, **models).compare("sample", metric=metric),
+        "compare": lambda metric: log.mcc(**options, **models).compare(
+            "sample", metrics=metric, min_n=1
+        ),
         **{
             to: lambda metric, to=to: described.contrast(
-                "part", within="sample", to=to, metric=metric, min_n=1
+                "part", within="sample", to=to, metrics=metric, min_n=1
             ).filter("part")
             for to in others
         },
@@ -456,7 +458,7 @@ def other_mixes(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[
             frames.append(counts.with_columns(part=part))
         log = pl.concat(frames).mcc(weight="n", positive=1)
         for to in ("rest", "total") if name == "accuracy" else ("rest",):
-            p = log.contrast("part", within="sample", to=to, metric=name).filter("part")["p_value"]
+            p = log.contrast("part", within="sample", to=to, metrics=name).filter("part")["p_value"]
             about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
             yield {"claim": f"{to}, other mix", **about, **rejected(p)}
     yield from other_labels(cell, samples, rng)
@@ -475,7 +477,7 @@ def other_labels(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator
     log = pl.concat(frames).mcc(weight="n", positive=len(mix) - 1)
     for name in COMPARED:
         asked = CALLS.get(name, name)
-        found = log.contrast("part", within="sample", to="expected", metric=asked).filter("part")
+        found = log.contrast("part", within="sample", to="expected", metrics=asked).filter("part")
         about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
         yield {"claim": "expected, other mix", **about, **rejected(found["p_value"])}
 

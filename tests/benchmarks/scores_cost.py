@@ -64,7 +64,7 @@ QUERIES: dict[str, Callable[[pl.LazyFrame, str], object]] = {
     "by, three metrics, with ci": by(metrics=METRICS, ci=0.95),
     "DuckDB: joint counts": count("old, new"),
     "compare, roc_auc": lambda log, _: (
-        log.mcc(score=["old", "new"]).compare("segment", metric="roc_auc").collect()
+        log.mcc(score=["old", "new"]).compare("segment", metrics="roc_auc").collect()
     ),
 }
 

@@ -207,7 +207,7 @@ def test_labels_and_keys_are_typed_in_their_dtype(kind, tmp_path, monkeypatch):
     matrix = answered("confusion", "log.parquet", "--labels", second, "--labels", first)
     assert matrix.select(pl.nth(1, 2)).rows() == [(1, 2), (1, 2)]
     to = answered("contrast", "log.parquet", "--by", "pred", "--to", f"pred={first}")
-    assert to["pred", "n", "n_to"].rows() == [(b, 2, 4)]
+    assert to["pred", "n", "n_reference"].rows() == [(b, 2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -474,11 +474,11 @@ def test_calibration(planted):
 OF_SCORES = {
     "by": (["--by", "k", "--ci", "0.9"], lambda log: log.by("k", metrics="roc_auc", ci=0.9)),
     "score": ([], lambda log: log.score(metrics="roc_auc")),
-    "compare": (["--by", "k"], lambda log: log.compare("k", metric="roc_auc")),
-    "contrast": (["--by", "k"], lambda log: log.contrast("k", metric="roc_auc")),
+    "compare": (["--by", "k"], lambda log: log.compare("k", metrics="roc_auc")),
+    "contrast": (["--by", "k"], lambda log: log.contrast("k", metrics="roc_auc")),
     "drift": (
         ["--before", "j = 0", "--after", "j > 0"],
-        lambda log: log.drift(before=pl.col("j") == 0, after=pl.col("j") > 0, metric="roc_auc"),
+        lambda log: log.drift(before=pl.col("j") == 0, after=pl.col("j") > 0, metrics="roc_auc"),
     ),
     "check": (
         ["--by", "k", "--min", "roc_auc=0"],
@@ -501,6 +501,56 @@ def test_a_metric_of_scores(name, planted):
     if name != "compare":
         one = answered(name, *about, *scores[:2])
         assert_frame_equal(one, ask(log(score=both["one"])), check_row_order=False)
+
+
+SEVERAL = {
+    "by": ["--by", "k"],
+    "score": [],
+    "curve": ["--score", "score"],
+    "compare": ["--by", "k", "--pred", "pred", "--pred", "gold", "--min-n", "20"],
+    "contrast": ["--by", "k", "--ratio"],
+    "drift": ["--by", "k", "--before", "j = 0", "--after", "j > 0"],
+    "gaps": ["--by", "k"],
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.usefixtures("planted")
+def test_several_metrics_are_typed_one_by_one_or_with_commas(name):
+    """A comma inside brackets is part of a call."""
+    command = [name, "log.parquet", *SEVERAL[name]]
+    metrics = ["accuracy", "cost(fn=10, fp=1)", "fnr", "tpr"]
+    apart = answered(*command, *(word for metric in metrics for word in ("--metric", metric)))
+    typed = ("accuracy,cost(fn=10, fp=1), fnr", "tpr")
+    assert_frame_equal(answered(*command, "--metric", typed[0], "--metric", typed[1]), apart)
+    if "metric" in apart.columns:
+        assert [*apart["metric"].unique(maintain_order=True)] == ["accuracy", "cost", "fnr", "tpr"]
+    done = invoke(*command, "--metric", "mcc,accurcy")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "no metric 'accurcy'; did you mean 'accuracy'?" in done.stderr
+
+
+def test_a_report_of_several_metrics(planted):
+    models = ("--pred", "pred", "--pred", "gold AS other", "--by", "k", "--out", "r.json")
+    done = invoke("report", "log.parquet", "--metric", "mcc,cost(fn=10, fp=1)", *models)
+    assert done.exit_code == 0, done.output
+    found = json.loads(pathlib.Path("r.json").read_text())
+    log = planted.with_columns(other="gold").mcc(pred=["pred", "other"])
+    [first, second] = log.compare(metrics=["mcc", "cost(fn=10, fp=1)"]).to_dicts()
+    texts = [said["text"].replace("\u00a0", " ") for said in found["verdict"]]
+    for name, row in (("MCC", first), ("cost", second)):
+        start = f"other is better than pred: the difference in {name} is {row['diff']:+.3f}"
+        assert any(text.startswith(start.replace("-", "−")) for text in texts), texts
+    scores = [text for text in texts if text.startswith("pred: ")]
+    assert [text.split()[1] for text in scores if " is " in text][:2] == ["MCC", "cost"]
+    tables = {section["id"]: section["rows"] for section in found["sections"]}
+    assert [row["metric"] for row in tables["compared"]] == ["mcc", "cost"]
+    assert {row["metric"] for row in tables["gaps"]} == {"mcc", "cost", "fnr", "fpr"}
+    assert {row["metric"] for row in tables["compared:k"]} == {"mcc"}
+    assert {"mcc_low", "cost_low", "accuracy"} <= {*tables["by:k"][0]}
+    assert {row["metric"] for row in tables["worst"]} == {"mcc"}
+    alone = invoke("report", "log.parquet", "--metric", "roc_auc,mcc", *models)
+    assert "report takes metrics of labels, but 'roc_auc' is of scores" in alone.stderr
 
 
 class TestCheck:
@@ -1250,14 +1300,15 @@ def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
         [heads] = re.findall(r"┌.*┐\n│ (.*) │\n│ --- ", done.stdout)
         return heads.replace(" ", "").split("┆"), done.stderr
 
-    details = {"diff_se", "p_value"}
+    details = {"p_value"}
     if name == "worst":
         details = {"keys", "diff_low", "diff_high", "p_value", "p_beside", "verdict"}
         details |= {"confused_gold", "confused_pred", "confused", "confused_rest"}
         details |= {"explained_by", "n_tested", "n_untested"}
     brief, said = shown()
     assert brief == [column for column in columns if column not in details]
-    assert f"polars-mcc: {len(details)} columns are left out; --format wide shows all\n" in said
+    many = "column is" if len(details) == 1 else "columns are"
+    assert f"polars-mcc: {len(details)} {many} left out; --format wide shows all\n" in said
     wide, said = shown("--format", "wide")
     assert wide == columns
     assert "left out" not in said
@@ -1272,11 +1323,11 @@ def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
 @pytest.mark.slow
 @pytest.mark.usefixtures("planted")
 def test_a_table_leaves_out_no_key():
-    """A ratio has no `diff_se`, so a key may have this name."""
-    for keys in (["--by", "k AS diff_se"], ["--by", "k", "--within", "j AS diff_se"]):
+    """A contrast has no `dispersion`, so a key may have this name."""
+    for keys in (["--by", "k AS dispersion"], ["--by", "k", "--within", "j AS dispersion"]):
         done = invoke("contrast", "log.parquet", *keys, "--ratio")
         assert done.exit_code == 0, done.output
-        assert re.search(r"│ (k ┆ )?diff_se ", done.stdout) or " diff_se ┆ k " in done.stdout
+        assert re.search(r"│ (k ┆ )?dispersion ", done.stdout) or " dispersion ┆ k " in done.stdout
         assert "1 column is left out" in done.stderr
 
 

@@ -137,7 +137,7 @@ def test_the_exit_code_of_the_script(codes, expected, n_run, tmp_path):
     night = tmp_path / "nights" / "2026-04-30"
     night.mkdir(parents=True)
     (night / "changes.csv").write_text(
-        "country,since,verdict,n\nFR,2026-04-10,worse,7\nDE,2026-04-01,no change,8\n"
+        "country,metric,since,verdict,n\nFR,mcc,2026-04-10,worse,7\nDE,mcc,2026-04-01,no change,8\n"
     )
     environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     script = f"{MAKES_SCRIPT}\nbash nightly.sh 2026-04-30"

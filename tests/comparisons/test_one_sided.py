@@ -196,7 +196,7 @@ def test_a_baseline_is_tested_by_its_difference_and_by_its_ratio(metric, rel):
     )
     log, baseline = (counts_of(one).mcc(weight="n") for one in (after, before))
     drift = both.mcc(weight="n").drift(
-        before=pl.col("at") == 0, after=pl.col("at") == 1, metric=metric
+        before=pl.col("at") == 0, after=pl.col("at") == 1, metrics=metric
     )
     low, high = RANGES.get(metric, (0, 1))
 

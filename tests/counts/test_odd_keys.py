@@ -31,7 +31,7 @@ LOG = pl.DataFrame(
         "text_label": np.where(GOLD == 1, "yes", "no"),
         "threshold": np.where(PRED == 1, 0.5, 0.0) + rng.random(ROWS) / 2,
         "old": np.where(rng.random(ROWS) < 0.3, 1 - GOLD, GOLD),
-        "score": np.clip(0.5 + (GOLD - 0.5) * 0.4 + rng.normal(0, 0.15, ROWS), 0, 1),
+        "odds": np.clip(0.5 + (GOLD - 0.5) * 0.4 + rng.normal(0, 0.15, ROWS), 0, 1),
         "gold": GOLD,
         "pred": PRED,
     }
@@ -44,7 +44,7 @@ ODD = {
     "text_label": "has one label of 'gold'. Is it a label?",
     "threshold": "has one label of 'pred'. Is it a prediction or the score?",
     "old": "meets 'gold' nearly as often as 'pred' does",
-    "score": "sorts the rows by 'gold' as well as the model. Is it a score?",
+    "odds": "sorts the rows by 'gold' as well as the model. Is it a score?",
 }
 
 
@@ -64,7 +64,7 @@ def said(log, *keys, **options) -> list[str]:
 def test_an_odd_key_is_named(name, kind):
     log = LOG.lazy() if kind == "lazy" else LOG
     if kind == "counts":
-        if name in {"row", "score", "threshold"}:
+        if name in {"row", "odds", "threshold"}:
             pytest.skip("a count of its own for each row")
         log = LOG.mcc.counts(name)
     told = said(log, name) if kind != "counts" else told_of_counts(log, name)
@@ -78,9 +78,9 @@ def test_a_key_that_sorts_as_well_as_the_model_is_named(strength, wrong):
     random = np.random.default_rng(int(100 * (strength + wrong)))
     score = np.clip(0.5 + (GOLD - 0.5) * strength + random.normal(0, 0.15, ROWS), 0, 1)
     pred = np.where(random.random(ROWS) < wrong, 1 - GOLD, GOLD)
-    told = said(LOG.with_columns(score=pl.Series(score), pred=pl.Series(pred)), "score")
+    told = said(LOG.with_columns(odds=pl.Series(score), pred=pl.Series(pred)), "odds")
     sorts, of_model = (2 * roc_auc_score(GOLD, one) - 1 for one in (score, pred))
-    assert (ODD["score"] in "".join(told)) == (sorts >= max(of_model, 0.5)), told
+    assert (ODD["odds"] in "".join(told)) == (sorts >= max(of_model, 0.5)), told
 
 
 def told_of_counts(counts: pl.DataFrame, name: str) -> list[str]:

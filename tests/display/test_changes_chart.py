@@ -148,7 +148,7 @@ def test_errors_say_what_to_ask_for():
     with pytest.raises(ValueError, match=r"contrast\(time, within=\['country'\], to='expected'\)"):
         plot.changes(found, days)
     by = log.by("country", bins("ts", "1d"))
-    with pytest.raises(ValueError, match="needs a column 'mcc_expected'"):
+    with pytest.raises(ValueError, match="needs a column 'metric'"):
         plot.changes(found, by)
     countries = log.contrast("number", within="country", to="expected")
     with pytest.raises(ValueError, match="the time of a period"):

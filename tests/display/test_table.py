@@ -54,7 +54,7 @@ def test_other_answers_and_other_scores():
     assert "A and B" in compared.as_raw_html()
     early, late = pl.col("gold") == "ant", pl.col("gold") != "ant"
     drifted = LOG.mcc.drift("year", before=early, after=late).with_columns(pl.col("n_after") * 1000)
-    assert cells_of(polars_mcc.table(drifted))[0][:3] == ["2026", "30", "50,000"]
+    assert cells_of(polars_mcc.table(drifted))[0][:4] == ["2026", "mcc", "30", "50,000"]
     kappa = LOG.mcc.by("key", metrics=["kappa", "accuracy"])
     assert "<svg" not in polars_mcc.table(kappa).as_raw_html()
     assert polars_mcc.table(kappa, score="kappa").as_raw_html().count("<svg") == 3

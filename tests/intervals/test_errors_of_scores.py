@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from oracles import se_of_wald
 from polars.testing import assert_frame_equal
 from support import ask, first, in_turn, some_slow
 
@@ -79,15 +80,14 @@ def test_the_tests_that_proc_publishes(patients, run, pair):
     z, p_value, low = TESTS[pair]
     [row] = run(
         patients,
-        lambda f: f.mcc(score=[second, first]).compare(metric="roc_auc", method="wald"),
+        lambda f: f.mcc(score=[second, first]).compare(metrics="roc_auc", method="wald"),
     ).to_dicts()
     assert row["model"] == first
     known = {frozenset(one): value for one, value in COVARIANCES.items()}[frozenset(pair)]
     variance = VARIANCES[first] + VARIANCES[second] - 2 * known
-    assert row["diff_se"] ** 2 == pytest.approx(variance, rel=1e-12)
-    assert row["diff"] / row["diff_se"] == pytest.approx(z, rel=1e-12)
+    assert row["diff"] / math.sqrt(variance) == pytest.approx(z, rel=1e-12)
     assert row["p_value"] == pytest.approx(p_value, rel=1e-12)
-    reach = NORMAL.inv_cdf(0.975) * row["diff_se"]
+    reach = NORMAL.inv_cdf(0.975) * math.sqrt(variance)
     assert row["diff"] - reach == pytest.approx(low, rel=1e-12)
 
 
@@ -102,16 +102,16 @@ def test_equal_losses_are_not_known_exactly(name, p, n, gold):
 def test_a_baseline_of_text_is_no_score(users):
     log = users.with_columns(text=pl.lit("0.5")).mcc(score="a")
     with pytest.raises(pl.exceptions.SchemaError, match="score must be a number, but 'text' is"):
-        log.compare(metric="roc_auc", baseline="text")
+        log.compare(metrics="roc_auc", baseline="text")
 
 
 def test_scores_of_two_models_are_never_crossed(users):
     """Each side of a comparison has the score of its own model."""
     both = users.drop_nulls(["a", "b"])
-    found = both.mcc(score=["a", "b"]).compare("slice", metric="roc_auc")
-    for model in ("a", "b"):
+    found = both.mcc(score=["a", "b"]).compare("slice", metrics="roc_auc")
+    for model, column in (("a", "reference"), ("b", "score")):
         alone = both.mcc(score=model).by("slice", metrics="roc_auc")
-        assert found[f"roc_auc_{model}"].to_list() == pytest.approx(alone["roc_auc"].to_list())
+        assert found[column].to_list() == pytest.approx(alone["roc_auc"].to_list())
 
 
 @pytest.mark.parametrize("method", ["score", "wald"])
@@ -119,8 +119,8 @@ def test_a_perfect_area_is_compared(method):
     """A perfect ranking has no standard error: only the score interval has a test."""
     gold = [False] * 30 + [True] * 30
     log = pl.DataFrame({"gold": gold, "a": range(60), "b": [*range(25, 60), *range(25)]})
-    [row] = log.mcc(score=["b", "a"]).compare(metric="roc_auc", method=method).to_dicts()
-    assert (row["roc_auc_b"], row["diff_se"] > 0) == (1.0, True)
+    [row] = log.mcc(score=["b", "a"]).compare(metrics="roc_auc", method=method).to_dicts()
+    assert row["score"] == 1.0
     assert (row["p_value"] is None) == (method == "wald")
 
 
@@ -150,12 +150,12 @@ def test_delongs_variances_and_covariance(rows):
         # An area of 0 or 1, or scores that are all alike, have no standard error.
         expected = pytest.approx(variance, **CLOSE) if variance > 1e-15 else None
         assert (se if se is None else se**2) == expected
-    compared = log.mcc(score=["a", "b"]).compare(metric="roc_auc", method="wald", ci=0.9)
+    asked = {"metrics": "roc_auc", "method": "wald", "ci": 0.9, "min_n": 1}
+    compared = log.mcc(score=["a", "b"]).compare(**asked)
     [row] = compared.to_dicts()
     variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
     assert row["diff"] == pytest.approx(areas[1] - areas[0], abs=1e-15)
     if variance > 1e-15 and min(covariance.diagonal()) > 1e-15:
-        assert row["diff_se"] ** 2 == pytest.approx(variance, rel=1e-11, abs=1e-14)
         z = (areas[1] - areas[0]) / math.sqrt(variance)
         assert row["p_value"] == pytest.approx(2 * NORMAL.cdf(-abs(z)), rel=1e-9, abs=1e-15)
 
@@ -337,12 +337,13 @@ def test_two_models_of_clusters(users, name):
     phi = moves(name, listed[1]) - moves(name, listed[0])
     for cluster in (None, "user"):
         log = users.mcc(score=["a", "b"], cluster=cluster)
-        [row] = log.compare(metric=name, ci=0.9).to_dicts()
+        [row] = log.compare(metrics=name, ci=0.9, method="wald").to_dicts()
         units = users[cluster].to_list() if cluster else range(users.height)
         expected = math.sqrt(sum(move**2 for move in oracles.by_unit(units, phi))) / users.height
-        assert row["diff_se"] == pytest.approx(expected, rel=1e-11)
+        df = row["n_clusters"] - 1 if cluster else None
+        assert se_of_wald(row, 0.9, df) == pytest.approx(expected, rel=1e-6)
         values = [float(oracles.FAMILY[name](one)) for one in listed]
-        assert (row[f"{name}_a"], row[f"{name}_b"]) == pytest.approx(values, rel=1e-12)
+        assert (row["reference"], row["score"]) == pytest.approx(values, rel=1e-12)
 
 
 def test_a_row_is_compared_if_both_models_score_it(users):
@@ -352,8 +353,8 @@ def test_a_row_is_compared_if_both_models_score_it(users):
     )
     known = users.filter(pl.col("n") != 1, pl.col("user") > 3)
     for name in SURE:
-        found = holes.mcc(score=["a", "b"]).compare("slice", metric=name)
-        expected = known.mcc(score=["a", "b"]).compare("slice", metric=name)
+        found = holes.mcc(score=["a", "b"]).compare("slice", metrics=name)
+        expected = known.mcc(score=["a", "b"]).compare("slice", metrics=name)
         assert_frame_equal(
             found.drop("n_null"), expected.drop("n_null"), rel_tol=1e-12, abs_tol=1e-15
         )
@@ -367,14 +368,16 @@ def test_independent_scores_add_their_variances(users, run, name, method):
     of_slices = users.mcc(score="a").by("slice", metrics=name, ci=0.9, method=method)
     early, late = of_slices.to_dicts()
     se = math.hypot(early[f"{name}_se"], late[f"{name}_se"])
-    options = {"metric": name, "ci": 0.9, "method": method}
+    options = {"metrics": name, "ci": 0.9, "method": method}
     drift = run(users, lambda f: f.mcc(score="a").drift(before=~is_late, after=is_late, **options))
     contrast = run(users, lambda f: f.mcc(score="a").contrast("slice", to="rest", **options))
     rest = contrast.filter(slice=1)
-    for found, other in ((drift, "_before"), (rest, "_to")):
+    for found in (drift, rest):
         assert found["diff"].item() == pytest.approx(late[name] - early[name], rel=1e-12)
-        assert found["diff_se"].item() == pytest.approx(se, rel=1e-12)
-        assert found[f"{name}{other}"].item() == pytest.approx(early[name], rel=1e-12)
+        if method == "wald":
+            of_both = se_of_wald(found.row(0, named=True), 0.9)
+            assert of_both == pytest.approx(se, rel=1e-9)
+        assert found["reference"].item() == pytest.approx(early[name], rel=1e-12)
         low, high = found["diff_low"].item(), found["diff_high"].item()
         assert low < found["diff"].item() < high
         assert 0 < found["p_value"].item() < 1
@@ -490,7 +493,7 @@ def test_what_has_no_interval_is_not_compared(users, verb):
         with pytest.raises(
             ValueError, match=f"'{name}'.*(biased|coarse|labels alone|several scores)"
         ):
-            ask(users, verb, *keys, metric=name, **options)
+            ask(users, verb, *keys, metrics=name, **options)
 
 
 @in_turn(cluster=[None, "user"], metric=["roc_auc", "brier", "log_loss"])

@@ -419,8 +419,8 @@ def test_a_function_is_searched_and_compared_as_its_built_in_twin(users):
     both = users.mcc(pred=["pred", "other"])
     for ask_for in (
         lambda metric: users.mcc.worst("user", metric=metric, verdicts=True),
-        lambda metric: both.compare("slice", metric=metric),
-        lambda metric: users.mcc.contrast("slice", metric=metric),
+        lambda metric: both.compare("slice", metrics=metric),
+        lambda metric: users.mcc.contrast("slice", metrics=metric),
     ):
         expected = ask_for("f1_macro").rename(lambda name: name.replace("f1_macro", "own_f1"))
         assert_frame_equal(ask_for("own_f1"), expected, rel_tol=1e-9)
@@ -512,24 +512,26 @@ def test_standard_errors_are_near_the_jackknife(users, name):
     assert found == pytest.approx(jackknife, rel=0.02)
 
 
-NAMED = ["place", "of slice", "of gold", "is_b", "is_rest", "pair", "phi", "gold", "score_b"]
+NAMED = ["place", "of slice", "of gold", "is_b", "is_rest", "pair", "phi", "gold", "score"]
 
 
 @in_turn(5, verb=["by", "compare", "contrast", "drift"], name=NAMED)
 def test_a_tested_metric_may_have_any_name(users, verb, name):
     ask = {
         "by": lambda log, own: log.by("slice", metrics=own, ci=0.9),
-        "compare": lambda log, own: log.compare("slice", metric=own),
-        "contrast": lambda log, own: log.contrast("slice", metric=own),
+        "compare": lambda log, own: log.compare("slice", metrics=own),
+        "contrast": lambda log, own: log.contrast("slice", metrics=own),
         "drift": lambda log, own: log.drift(
-            "slice", before=pl.col("user") < 20, after=pl.col("user") > 19, metric=own
+            "slice", before=pl.col("user") < 20, after=pl.col("user") > 19, metrics=own
         ),
     }[verb]
     log = users.mcc(pred=["pred", "other"] if verb == "compare" else "pred")
 
     def asked(name: str) -> pl.DataFrame:
         found = ask(log, lambda col: (col("support") * col("recall")).sum().alias(name))
-        return found.rename(lambda column: column.replace(name, "own", 1))
+        if verb == "by":
+            return found.rename(lambda column: column.replace(name, "own", 1))
+        return found.with_columns(pl.col("metric").str.replace(name, "own", literal=True))
 
     assert_frame_equal(asked(name), asked("own"))
 
@@ -547,7 +549,7 @@ def test_what_no_row_moves_has_no_standard_error(users, own, is_lazy):
 
 def test_infinite_scores_have_no_difference_and_no_warning(users):
     log = users.mcc(pred=["pred", "other"])
-    found = log.compare("slice", metric=lambda col: (col("recall").mean() / 0).alias("own"))
+    found = log.compare("slice", metrics=lambda col: (col("recall").mean() / 0).alias("own"))
     assert found["p_value"].null_count() == found.height
 
 

@@ -153,7 +153,7 @@ def test_errors_of_weights_and_clusters_from_rows(weight, cluster):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_ratio_of_two_ratios(name):
     z = NormalDist().inv_cdf(0.95)
-    asked = {"metric": name, "ratio": True, "to": {"place": 60}, "ci": 0.9, "min_n": 1}
+    asked = {"metrics": name, "ratio": True, "to": {"place": 60}, "ci": 0.9, "min_n": 1}
     found = described(TABLES).contrast("place", **asked)
     middle_to, se_to = log_and_se(name, TABLES[60])
     compared = 0
@@ -219,23 +219,23 @@ def test_differences_have_no_test(name):
     one = log.mcc(weight="n", positive=1, pred="pred")
     calls = {
         "compare": lambda: log.mcc(weight="n", positive=1, pred=["pred", "other"]).compare(
-            metric=name
+            metrics=name
         ),
-        "contrast": lambda: one.contrast("place", metric=name),
+        "contrast": lambda: one.contrast("place", metrics=name),
         "drift": lambda: one.drift(
-            metric=name, before=pl.col("place") < 9, after=pl.col("place") > 9
+            metrics=name, before=pl.col("place") < 9, after=pl.col("place") > 9
         ),
         "worst": lambda: one.worst("place", metric=name),
         "gaps": lambda: one.gaps("place", metrics=["tpr", name]),
         "max_gap": lambda: one.check("place", max_gap={name: 1}),
         "baseline": lambda: one.check("place", metric=name, no_worse_than=one.counts("place")),
-        "report": lambda: one.report("place", metric=name),
+        "report": lambda: one.report("place", metrics=name),
     }
     for call in calls.values():
         with pytest.raises(ValueError, match=f"'{name}' has no largest value.* ratio=True, or"):
             call()
     with pytest.raises(ValueError, match=f"'{name}' is not compared with the total: .*to='rest'"):
-        one.contrast("place", metric=name, to="total", ratio=True)
+        one.contrast("place", metrics=name, to="total", ratio=True)
     with pytest.raises(ValueError, match=f"'{name}' is infinite in some draws of a bootstrap"):
         one.by("place", metrics=["mcc", name], ci=0.9, method=polars_mcc.Bootstrap())
     answer = one.by("place", metrics=name, ci=0.9)

@@ -257,7 +257,7 @@ def test_each_comparison_sees_a_collapse():
         assert row["diff_high"] < -0.1
     found = log.mcc.worst("week", "work", bins=None)
     assert found["slice"][0] == "week = 7 and work = cook"
-    assert found["mcc"][0] == 0
+    assert found["score"][0] == 0
 
 
 def counted(**slices) -> pl.DataFrame:

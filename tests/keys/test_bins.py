@@ -363,8 +363,8 @@ def test_bins_within_sets_and_beside_windows():
     lazy = LOG.lazy().mcc.by(sets((bins("age", 3), "country"), bins("age", 3))).collect()
     assert lazy["keys"].unique(maintain_order=True).to_list() == ["age, country", "age"]
     assert lazy.filter(pl.col("keys") == "age").height == 3
-    inside = LOG.mcc.contrast("country", within=age, metric="accuracy")
-    assert_frame_equal(inside, cut.mcc.contrast("country", within="age", metric="accuracy"))
+    inside = LOG.mcc.contrast("country", within=age, metrics="accuracy")
+    assert_frame_equal(inside, cut.mcc.contrast("country", within="age", metrics="accuracy"))
     assert LOG.lazy().mcc.contrast("country", within=[bins("age", 3)]).collect().height == 6
 
 

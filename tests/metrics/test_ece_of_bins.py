@@ -101,7 +101,7 @@ def test_a_gate_and_no_interval():
     assert with_ci["ece_5_uniform"].item() == pytest.approx(value, rel=1e-14)
     assert with_ci.select("^ece.*_(low|high|se)$").row(0) == (None, None, None)
     with pytest.raises(ValueError, match="'ece_5_uniform' has no interval and no test"):
-        log.contrast("key", metric="ece(5, uniform)")
+        log.contrast("key", metrics="ece(5, uniform)")
 
 
 def test_rows_that_are_not_scored_have_no_bin():

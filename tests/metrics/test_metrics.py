@@ -448,14 +448,14 @@ ASKED = {
         metrics=name, ci=0.9, method=polars_mcc.Bootstrap(20, seed=1)
     )[name],
     "check": lambda log, name: log.check(metric=name, max=10**9)[name],
-    "contrast": lambda log, name: log.contrast("k", metric=name)[name],
+    "contrast": lambda log, name: log.contrast("k", metrics=name)["score"],
     "drift": lambda log, name: log.drift(
-        metric=name, before=pl.col("k") == 1, after=pl.col("k") == 2
-    )[f"{name}_after"],
-    "compare": lambda log, name: log(pred=["gold", "pred"]).compare(metric=name)[f"{name}_b"],
-    "worst": lambda log, name: log.worst("k", metric=name, min_n=1, verdicts=True)[name],
+        metrics=name, before=pl.col("k") == 1, after=pl.col("k") == 2
+    )["score"],
+    "compare": lambda log, name: log(pred=["gold", "pred"]).compare(metrics=name)["score"],
+    "worst": lambda log, name: log.worst("k", metric=name, min_n=1, verdicts=True)["score"],
     "baseline": lambda log, name: log.check(metric=name, ci=0.9, no_worse_than=log.counts())[
-        f"{name}_after"
+        "score"
     ],
 }
 

@@ -115,7 +115,7 @@ def test_a_total_of_costs_grows_with_the_rows(costs):
     assert frame.clear().mcc.score(metrics=asked).row(0) == (0, None, 0)
     assert frame.mcc.check(max={asked: 12})["verdict"].to_list() == ["passes"]
     for verb, options in (
-        ("contrast", {"metric": asked}),
+        ("contrast", {"metrics": asked}),
         ("worst", {"metric": asked}),
         ("gaps", {"metrics": [asked]}),
     ):
@@ -337,7 +337,7 @@ def test_a_pair_that_is_not_in_the_table_costs_nothing_which_limits_allow():
         assert same.score(metrics=asked, ci=0.95).row(0)[1:4] == (5, 5, 5)
         assert same.worst("k", metric=asked, min_n=5).is_empty()
         assert same.gaps("k", metrics=asked, min_n=5)["n_slices"].item() == 0
-        assert same.contrast("k", metric=asked)["p_value"].to_list() == [1, 1]
+        assert same.contrast("k", metrics=asked)["p_value"].to_list() == [1, 1]
 
 
 EVERY = [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -355,14 +355,14 @@ def test_a_dear_error_that_was_not_seen_widens_the_interval():
 
 EARLY = pl.col("i") < 400
 VERBS = {
-    "compare": lambda log, asked: log(pred=["pred", "other"]).compare("key", metric=asked),
-    "contrast": lambda log, asked: log.contrast("key", metric=asked),
-    "expected": lambda log, asked: log.contrast("key", metric=asked, to="expected"),
-    "drift": lambda log, asked: log.drift("key", metric=asked, before=EARLY, after=~EARLY),
+    "compare": lambda log, asked: log(pred=["pred", "other"]).compare("key", metrics=asked),
+    "contrast": lambda log, asked: log.contrast("key", metrics=asked),
+    "expected": lambda log, asked: log.contrast("key", metrics=asked, to="expected"),
+    "drift": lambda log, asked: log.drift("key", metrics=asked, before=EARLY, after=~EARLY),
     "check": lambda log, asked: log.check(
         "key", metric=asked, max=10 if "cost" in str(asked) else 1, ci=0.95
     ),
-    "report": lambda log, asked: log.report("key", metric=asked),
+    "report": lambda log, asked: log.report("key", metrics=asked),
     "worst": lambda log, asked: log.worst("key", metric=asked, verdicts=True),
     "curve": lambda log, asked: log(score="score", pred=None).curve(metrics=asked),
     "best_threshold": lambda log, asked: log(score="score").best_threshold(metric=asked),

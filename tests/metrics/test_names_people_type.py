@@ -86,7 +86,7 @@ def test_no_interval_of_the_geometric_mean_where_a_recall_is_0(run):
         recalls = [3 / 12, 40 / 44, 44 / 47]
         assert some["g_mean"] == pytest.approx(np.prod(recalls) ** (1 / 3), rel=1e-15)
         assert some["g_mean_low"] < some["g_mean"] < some["g_mean_high"]
-    pair = counts.mcc(weight="n").contrast("key", metric="g_mean")
+    pair = counts.mcc(weight="n").contrast("key", metrics="g_mean")
     assert pair["diff"].abs().to_list() == pytest.approx([some["g_mean"]] * 2, rel=1e-15)
     assert pair["p_value"].to_list() == pair["diff_low"].to_list() == [None, None]
 

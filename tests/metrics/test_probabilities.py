@@ -583,13 +583,13 @@ def test_a_log_loss_clips_scores_at_the_epsilon_of_their_dtype(dtype):
     clipped = frame.with_columns(pl.col("p", "other").cast(pl.Float64).clip(epsilon, 1 - epsilon))
     asked = {
         "by": lambda log: log.by("k", metrics="log_loss", ci=0.95),
-        "contrast": lambda log: log.contrast("k", metric="log_loss"),
+        "contrast": lambda log: log.contrast("k", metrics="log_loss"),
         "worst": lambda log: log.worst("k", metric="log_loss", verdicts=True),
     }
     for ask_ in asked.values():
         answers = (ask_(log.mcc(score="p")) for log in (frame, clipped))
         assert_frame_equal(*answers, rel_tol=1e-12, abs_tol=1e-14)
-    both = (log.mcc(score=["p", "other"]).compare(metric="log_loss") for log in (frame, clipped))
+    both = (log.mcc(score=["p", "other"]).compare(metrics="log_loss") for log in (frame, clipped))
     assert_frame_equal(*both, rel_tol=1e-12, abs_tol=1e-14)
     resampled = (
         log.mcc(score="p").score(

@@ -71,7 +71,7 @@ ASKED = {
     "ci": lambda log, metric: log.score(metrics=metric, ci=0.9)[metric].to_list(),
     "by": lambda log, metric: log.by("one", metrics=metric)[metric].to_list(),
     "check": lambda log, metric: log.check("one", metric=metric, max=1)[metric].to_list(),
-    "contrast": lambda log, metric: log.contrast("gold", metric=metric, to="total")[metric],
+    "contrast": lambda log, metric: log.contrast("gold", metrics=metric, to="total")["score"],
 }
 
 
@@ -254,7 +254,7 @@ def test_a_mean_of_another_kind_has_no_interval(animals):
             with pytest.raises(
                 ValueError, match="no interval and no test: it is of several scores"
             ):
-                log.contrast("key", metric=name)
+                log.contrast("key", metrics=name)
 
 
 def test_weights_are_rows(animals):
@@ -274,8 +274,8 @@ def test_losses_have_intervals_and_tests(animals):
         loss = ((scores - is_gold) ** 2).sum(1) / 2
         assert row["brier_se"] == pytest.approx(loss.std() / len(loss) ** 0.5, rel=1e-12)
         assert row["brier_low"] < row["brier"] < row["brier_high"]
-    contrast = log.contrast("key", metric="log_loss", to="each")
-    assert contrast["diff_se"].item() > 0
+    contrast = log.contrast("key", metrics="log_loss", to="each")
+    assert (contrast["diff_low"] < contrast["diff"]).all()
     assert log.worst("key", metric="log_loss", min_n=10, verdicts=True).height == 2
     assert log.check("key", metric="brier", max=0.5)["verdict"].to_list() == ["passes"] * 2
 
@@ -283,7 +283,7 @@ def test_losses_have_intervals_and_tests(animals):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda log: log.contrast("key", metric="roc_auc"),
+        lambda log: log.contrast("key", metrics="roc_auc"),
         lambda log: log.worst("key", metric="roc_auc"),
         lambda log: log.curve("key"),
         lambda log: log.best_threshold("key"),
@@ -301,7 +301,7 @@ def test_a_mean_over_classes_is_asked_without_an_interval(animals):
 
 def test_a_score_per_class_is_one_model(animals):
     with pytest.raises(ValueError, match="a score per class is of one model"):
-        animals.mcc(score=SCORES).compare("key", metric="brier")
+        animals.mcc(score=SCORES).compare("key", metrics="brier")
 
 
 @pytest.mark.parametrize("ci", [None, 0.9])
@@ -454,7 +454,7 @@ def test_top_k_is_a_proportion_with_an_interval_and_tests(animals):
     all_hit = log.by("key", metrics="top_k(3)", ci=0.95)
     assert all_hit["top_3"].to_list() == [1, 1]
     assert (all_hit["top_3_low"] < 1).all()
-    assert log.contrast("key", metric="top_k(2)", to="each")["p_value"].item() > 0
+    assert log.contrast("key", metrics="top_k(2)", to="each")["p_value"].item() > 0
     assert log.worst("key", metric="top_k(1)", min_n=10, verdicts=True).height == 2
     assert log.check("key", min={"top_k(2)": 0.1})["verdict"].to_list() == ["passes"] * 2
     none = animals.select("gold", **{label: pl.lit(float(label == "eel")) for label in LABELS})
@@ -471,7 +471,7 @@ def test_top_k_needs_a_score_per_class(animals):
     ):
         for ask in (
             lambda log: log.score(metrics="top_k(2)"),
-            lambda log: log.contrast("key", metric="top_k(2)"),
+            lambda log: log.contrast("key", metrics="top_k(2)"),
             lambda log: log.worst("key", metric="top_k(2)"),
         ):
             with pytest.raises(ValueError, match="this log has one score: name a score per class"):

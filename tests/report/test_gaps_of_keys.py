@@ -100,8 +100,8 @@ def test_the_verdict_says_the_widest_gaps():
     row = rows[0]
     low, high = row["diff_low"], row["diff_high"]
     assert gap == (
-        f"fpr (gold 0 predicted 1) is {row['lowest_value']:.3f} in {row['lowest']} and "
-        f"{row['highest_value']:.3f} in a = 0: a gap of {row['diff']:.3f} (95 % confidence "
+        f"fpr (gold 0 predicted 1) is {row['lowest_score']:.3f} in {row['lowest']} and "
+        f"{row['highest_score']:.3f} in a = 0: a gap of {row['diff']:.3f} (95 % confidence "
         f"interval {low:.3f} to {high:.3f}; all 4 slices equal: p < 0.001)."
     )
     rates = rates_of(LOG, "a", 0)
@@ -119,8 +119,8 @@ def test_the_verdict_says_the_widest_gaps():
 
 def test_the_tables_show_the_slices_in_words():
     page, text = (LOG.mcc.report("a", format=form) for form in ("html", "md"))
-    shown = ["keys", "metric", "n_slices", "lowest", "lowest_value", "highest", "highest_value"]
-    shown += ["diff", "diff_low", "diff_high", "spread", "p_adjusted"]
+    shown = ["keys", "metric", "n_slices", "lowest", "lowest_score", "highest", "highest_score"]
+    shown += ["spread", "diff", "diff_low", "diff_high", "p_adjusted", "verdict"]
     assert f"| {' | '.join(shown)} |" in text
     assert "<h2>Gaps between slices</h2>" in page
     assert "a = 0" in page.partition("<h2>Gaps between slices</h2>")[2].partition("</section>")[0]
@@ -128,16 +128,16 @@ def test_the_tables_show_the_slices_in_words():
 
 def test_which_logs_have_gaps():
     third = LOG.with_columns(gold=pl.when(pl.int_range(pl.len()) < 40).then(2).otherwise("gold"))
-    texts, rows, _ = told(third.mcc, *KEYS, metric="accuracy")
+    texts, rows, _ = told(third.mcc, *KEYS, metrics="accuracy")
     assert [row["metric"] for row in rows] == ["accuracy"] * 2
     assert texts[0] == HEAD
     assert told(LOG.with_columns(user="a").mcc(cluster="user"), *KEYS) == ([], [], None)
     assert told(LOG.mcc) == ([], [], None)
     days = LOG.with_columns(day=pl.date(2026, 1, 1) + pl.duration(days="a"))
     assert told(days.mcc, trailing("day", "2d")) == ([], [], None)
-    of_one = [row["metric"] for row in told(LOG.mcc(positive=1), "a", metric="fnr")[1]]
+    of_one = [row["metric"] for row in told(LOG.mcc(positive=1), "a", metrics="fnr")[1]]
     assert sorted(of_one) == ["fnr", "fpr"]
-    [row] = told(third.mcc(positive=1), "a", metric="cost(fn=10, fp=1)")[1]
+    [row] = told(third.mcc(positive=1), "a", metrics="cost(fn=10, fp=1)")[1]
     paid = {
         f"a = {value}": np.mean([10 * (g == 1 != p) + (g != 1 == p) for g, p in rows.rows()])
         for (value,), rows in third.select("a", "gold", "pred")
@@ -145,7 +145,7 @@ def test_which_logs_have_gaps():
         .items()
     }
     assert row["metric"] == "cost"
-    assert row["highest_value"] == pytest.approx(paid[row["highest"]]) == max(paid.values())
+    assert row["highest_score"] == pytest.approx(paid[row["highest"]]) == max(paid.values())
     plain, weighed = (
         told(log, bins("a", [1]))[1] for log in (LOG.mcc, LOG.with_columns(n=2).mcc(weight="n"))
     )

@@ -187,4 +187,4 @@ def test_a_key_may_have_any_name_also_beside_weights():
 def test_a_report_compares_slices_by_a_metric_of_labels():
     log = pl.DataFrame({"gold": [True, False], "pred": [True, False], "p": [0.9, 0.2]})
     with pytest.raises(ValueError, match="'roc_auc' is of scores; leave it out"):
-        log.mcc(pred="pred", score="p").report(metric="roc_auc")
+        log.mcc(pred="pred", score="p").report(metrics="roc_auc")

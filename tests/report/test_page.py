@@ -435,7 +435,7 @@ def test_refusals(tmp_path):
 @pytest.mark.parametrize("metric", some_slow(["f1_macro", "fnr"], "f1_macro"))
 def test_a_report_of_another_metric(metric):
     log = pl.read_parquet("data/digits.parquet").mcc(pred=["logistic", "knn"], positive=8)
-    page = log.report("ink_band", "confidence_band", metric=metric)
+    page = log.report("ink_band", "confidence_band", metrics=metric)
     total, *_ = rows_of(page, "All rows")
     expected = log.score(metrics=metric)[metric].to_list()
     assert total[2] == f"{expected[0]:.3f}"
@@ -520,10 +520,10 @@ def test_a_rate_says_its_own_rows():
         "npv": "2 rows predicted 0",
         "accuracy": "5 rows",
     }.items():
-        told = json.loads(log.report(metric=metric, format="json"))["verdict"][0]["text"]
+        told = json.loads(log.report(metrics=metric, format="json"))["verdict"][0]["text"]
         assert told.endswith(f" over {base}."), told
     three = pl.DataFrame({"gold": list("abc"), "pred": list("aba")}).mcc(positive="a")
-    told = json.loads(three.report(metric="fpr", format="json"))["verdict"][0]["text"]
+    told = json.loads(three.report(metrics="fpr", format="json"))["verdict"][0]["text"]
     assert told.endswith(" over 2 rows with gold not a.")
 
 

@@ -200,7 +200,7 @@ def test_a_metric_that_is_called_as_another_is_the_one_asked_for():
         return (col("hits") / col("support")).min().alias("mcc")
 
     log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
-    found = json.loads(log.report("fold", metric=least, format="json"))
+    found = json.loads(log.report("fold", metrics=least, format="json"))
     worst = next(section for section in found["sections"] if section["id"] == "worst")
     by = next(section for section in found["sections"] if section["id"] == "by:fold")
     scores = {row["fold"]: row["mcc"] for row in by["rows"]}

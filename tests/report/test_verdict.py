@@ -46,10 +46,10 @@ def test_how_good_how_sure_and_which_slices_are_behind():
     worse = "1 is worse than the rest of the log; 2 more only because they share rows with these"
     assert texts[2] == f"{found['n_tested']} slices tested: {worse}."
     assert texts[3].startswith(
-        f"country = c3 and device = d1: MCC is {found['mcc']:.3f} over {found['n']} rows, and "
-        f"{found['mcc_rest']:.3f} in the rest of the log (difference −{-found['diff']:.3f}; "
+        f"country = c3 and device = d1: MCC is {found['score']:.3f} over {found['n']} rows, and "
+        f"{found['reference']:.3f} in the rest of the log (difference −{-found['diff']:.3f}; "
     )
-    expected = f"Given its labels alone, it would be {found['mcc_expected']:.3f}."
+    expected = f"Given its labels alone, it would be {found['expected']:.3f}."
     share, rest = (f"{100 * found[name]:.3g}" for name in ("confused", "confused_rest"))
     assert texts[3].endswith(f" {expected} {found['confusion']}.".replace("\u00a0", " "))
     assert (
@@ -63,7 +63,7 @@ def test_how_good_how_sure_and_which_slices_are_behind():
     assert float(rest) < float(share)
     gaps = LOG.mcc.gaps(each("country", "device")).sort("diff_low", descending=True)
     assert [text.partition(" and ")[0] for text in texts[5:-1]] == [
-        f"MCC is {row['lowest_value']:.3f} in {row['lowest']}" for row in gaps.to_dicts()
+        f"MCC is {row['lowest_score']:.3f} in {row['lowest']}" for row in gaps.to_dicts()
     ]
     assert texts[-1] == "All rows are scored."
 
@@ -129,7 +129,7 @@ def test_no_difference_is_said_so():
 
 def test_less_is_better_where_it_is():
     log = LOG.with_columns(pl.col("gold", "pred", "good") == 1).mcc(pred=["pred", "good"])
-    texts = said(log, "country", metric="fnr")
+    texts = said(log, "country", metrics="fnr")
     assert texts[0].startswith("pred: fnr is 0.")
     better = "good is better than pred: the difference in fnr is −0."
     assert any(text.startswith(better) for text in texts)

@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 import pytest
+from oracles import se_of_wald
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import accuracy_score
@@ -45,15 +46,15 @@ def of(log: pl.DataFrame, key: str, value: object) -> pl.Expr:
 @in_turn(3, metric=METRICS, weight=[{}, {"weight": "w"}, {"sample_weight": "w"}])
 def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, weight):
     about = {"positive": "a", **weight}
-    found = run(log, lambda f: ask(f, "contrast", "country", metric=metric, **about))
+    found = run(log, lambda f: ask(f, "contrast", "country", metrics=metric, **about))
     assert found["country"].to_list() == [None, "DE", "FR"]
     for row in found.iter_rows(named=True):
         is_slice = of(log, "country", row["country"])
-        periods = log.mcc(**about).drift(before=~is_slice, after=is_slice, metric=metric)
+        periods = log.mcc(**about).drift(before=~is_slice, after=is_slice, metrics=metric)
         [expected] = periods.to_dicts()
-        same = {"n_before": "n_to", "n_after": "n", f"{metric}_before": f"{metric}_to"}
-        same |= {f"{metric}_after": metric}
-        same |= {name: name for name in ("diff", "diff_se", "diff_low", "diff_high", "p_value")}
+        same = {"n_before": "n_reference", "n_after": "n"}
+        same |= {name: name for name in ("reference", "score", "diff", "diff_low", "diff_high")}
+        same |= {"p_value": "p_value"}
         for theirs, ours in same.items():
             assert row[ours] == pytest.approx(expected[theirs], rel=1e-9), ours
 
@@ -61,7 +62,8 @@ def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, wei
 @pytest.mark.slow
 def test_beside_the_total_rows_that_are_shared_count_once(log):
     """The slice and the rest are independent, and the total is their mean."""
-    found = log.mcc.contrast("country", to="total", metric="accuracy")
+    asked = {"metrics": "accuracy", "method": "wald"}
+    found = log.mcc.contrast("country", to="total", **asked)
     is_hit = (log["gold"] == log["pred"]).cast(pl.Float64)
     for row in found.iter_rows(named=True):
         inside = log.select(of(log, "country", row["country"])).to_series()
@@ -70,13 +72,10 @@ def test_beside_the_total_rows_that_are_shared_count_once(log):
         spread = (side.var(ddof=0) / len(side) for side in (here, there))
         assert row["diff"] == pytest.approx(here.mean() - is_hit.mean(), rel=1e-12)
         expected = (1 - n / total) * math.sqrt(sum(spread))
-        assert row["diff_se"] == pytest.approx(expected, rel=1e-9)
-    rest = log.mcc.contrast("country", metric="accuracy")
+        assert se_of_wald(row) == pytest.approx(expected, rel=1e-9)
+        assert row["diff_high"] - row["diff"] == pytest.approx(row["diff"] - row["diff_low"])
+    rest = log.mcc.contrast("country", **asked)
     assert found["p_value"].to_list() == pytest.approx(rest["p_value"].to_list(), rel=1e-9)
-    wald = log.mcc.contrast("country", to="total", metric="accuracy", method="wald")
-    z = NormalDist().inv_cdf(0.975)
-    expected = wald["diff"] - z * wald["diff_se"]
-    assert wald["diff_low"].to_list() == pytest.approx(expected.to_list(), rel=1e-9)
 
 
 def test_each_pair_of_slices_and_one_slice_and_the_best(log, run):
@@ -94,7 +93,7 @@ def test_each_pair_of_slices_and_one_slice_and_the_best(log, run):
     found = run(log, lambda f: f.mcc.contrast("country", to="best"))
     assert found["country_to"].to_list() == [best, best]
     assert found["diff"].min() == min(scores.values()) - max(scores.values())
-    least = run(log, lambda f: f.mcc(positive="a").contrast("country", to="best", metric="fnr"))
+    least = run(log, lambda f: f.mcc(positive="a").contrast("country", to="best", metrics="fnr"))
     assert (least["diff"] >= 0).all()
 
 
@@ -120,15 +119,15 @@ def test_models_are_compared_with_themselves(log, to):
 
 def test_a_ratio_of_proportions_is_near_that_of_logarithms(log):
     """SciPy has the interval of Katz for a relative risk, which also uses logarithms."""
-    found = log.mcc.contrast("country", to="each", metric="accuracy", ratio=True)
+    found = log.mcc.contrast("country", to="each", metrics="accuracy", ratio=True)
     for row in found.iter_rows(named=True):
-        hits, n, hits_to, n_to = (
-            round(row["accuracy"] * row["n"]),
+        hits, n, hits_to, n_reference = (
+            round(row["score"] * row["n"]),
             row["n"],
-            round(row["accuracy_to"] * row["n_to"]),
-            row["n_to"],
+            round(row["reference"] * row["n_reference"]),
+            row["n_reference"],
         )
-        expected = stats.contingency.relative_risk(hits, n, hits_to, n_to)
+        expected = stats.contingency.relative_risk(hits, n, hits_to, n_reference)
         assert row["ratio"] == pytest.approx(expected.relative_risk, rel=1e-12)
         katz = expected.confidence_interval(0.95)
         assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(list(katz), abs=0.01)
@@ -159,7 +158,7 @@ def hits_of(groups: dict[str, tuple[int, int]]) -> pl.DataFrame:
 def test_a_ratio_to_or_from_a_score_of_0_is_0_or_infinite(run):
     """The worst group does not vanish. Its limits are those of Fieller's form for two rates."""
     counts = hits_of({"all": (9, 10), "none": (0, 20), "none too": (0, 8), "some": (3, 12)})
-    options = {"metric": "accuracy", "ratio": True, "min_n": 1}
+    options = {"metrics": "accuracy", "ratio": True, "min_n": 1}
     found = run(counts, lambda f: f.mcc(weight="n").contrast("group", to="each", **options))
     rows = {(row["group"], row["group_to"]): row for row in found.iter_rows(named=True)}
     (low, _), (_, none) = wilson(9, 10), wilson(0, 20)
@@ -172,7 +171,7 @@ def test_a_ratio_to_or_from_a_score_of_0_is_0_or_infinite(run):
     differences = {**options, "to": "each", "ratio": False}
     differ = run(counts, lambda f: f.mcc(weight="n").contrast("group", **differences))
     for row, plain in zip(rows.values(), differ.iter_rows(named=True), strict=True):
-        is_one_0 = (row["accuracy"] == 0) != (row["accuracy_to"] == 0)
+        is_one_0 = (row["score"] == 0) != (row["reference"] == 0)
         if is_one_0:
             assert row["p_value"] == pytest.approx(plain["p_value"], rel=1e-12)
         if row["ratio"] is not None:
@@ -201,7 +200,7 @@ def test_a_ratio_of_rates_to_the_total_follows_from_the_ratio_to_the_rest(log, m
     """The total rate is a mean of both rates, with the shares of the rows that are counted."""
     described = log.mcc(positive="a")
     rest, total, plain = (
-        described.contrast("country", to=to, metric=metric, ratio=ratio)
+        described.contrast("country", to=to, metrics=metric, ratio=ratio)
         for to, ratio in (("rest", True), ("total", True), ("total", False))
     )
     is_counted = {"tpr": "gold", "fnr": "gold", "ppv": "pred"}.get(metric)
@@ -211,12 +210,12 @@ def test_a_ratio_of_rates_to_the_total_follows_from_the_ratio_to_the_rest(log, m
         *map(pl.DataFrame.to_dicts, (rest, total, plain)), strict=True
     ):
         share = rows.select(of(log, "country", found["country"]).mean()).item()
-        assert found["ratio"] == pytest.approx(other[metric] / other[f"{metric}_to"], rel=1e-12)
+        assert found["ratio"] == pytest.approx(other["score"] / other["reference"], rel=1e-12)
         for end in ("ratio", "ratio_low", "ratio_high"):
             expected = of_rest[end] / (share * of_rest[end] + 1 - share)
             assert found[end] == pytest.approx(expected, rel=1e-9)
     whole = log.with_columns(key=1).mcc(positive="a")
-    of_all = whole.contrast("key", to="total", metric=metric, ratio=True)
+    of_all = whole.contrast("key", to="total", metrics=metric, ratio=True)
     assert of_all.select("ratio", "ratio_low", "ratio_high", "p_value").row(0) == (1, 1, 1, 1)
 
 
@@ -234,7 +233,7 @@ def test_a_ratio_beside_an_mcc_of_0(to):
     log = pl.DataFrame(rows, schema=["key", "gold", "pred", "n"], orient="row")
     found = log.mcc(weight="n").contrast("key", to=to, ratio=True)
     [of_x] = found.filter(key="x").to_dicts()
-    assert of_x["mcc_to"] == 0
+    assert of_x["reference"] == 0
     assert (of_x["ratio"], of_x["ratio_high"]) == (math.inf, math.inf)
     assert 0 <= of_x["ratio_low"] < math.inf
     assert (of_x["ratio_low"] >= 1) == (of_x["p_value"] < 0.05)
@@ -255,12 +254,12 @@ def held(slice_: tuple[float, int], other: tuple[float, int], to: str) -> pl.Dat
         for pred, count in ((1, hits), (0, n - hits))
     ]
     log = pl.concat(frames).filter(pl.col("n") > 0).mcc(weight="n")
-    found = log.contrast("key", within="sample", to=to, metric="accuracy", ratio=True)
-    (rate, n), (rate_to, n_to) = slice_, other
-    reference = (rate * n + rate_to * n_to) / (n + n_to) if to == "total" else rate_to
+    found = log.contrast("key", within="sample", to=to, metrics="accuracy", ratio=True)
+    (rate, n), (rate_to, n_reference) = slice_, other
+    reference = (rate * n + rate_to * n_reference) / (n + n_reference) if to == "total" else rate_to
     return found.filter(key="a").select(
         held=pl.lit(rate / reference).is_between("ratio_low", "ratio_high"),
-        is_one_0=(pl.col("accuracy") == 0) != (pl.col("accuracy_to") == 0),
+        is_one_0=(pl.col("score") == 0) != (pl.col("reference") == 0),
     )
 
 
@@ -311,15 +310,15 @@ def test_gaps_of_fairlearn_are_asked_as_the_guide_says(metric):
     scores = log.by("g", metrics=metric)[metric]
     assert (scores.min(), scores.max()) == pytest.approx((theirs.group_min(), theirs.group_max()))
     for to, method in (("each", "between_groups"), ("total", "to_overall")):
-        found = log.contrast("g", to=to, metric=metric)
+        found = log.contrast("g", to=to, metrics=metric)
         size = theirs.difference(method=method)
         assert found["diff"].abs().max() == pytest.approx(size, rel=1e-12)
         for others in (frame, frame.filter(pl.col("g") != "none")):
-            some = others.mcc(positive=True).contrast("g", to=to, metric=metric, ratio=True)
+            some = others.mcc(positive=True).contrast("g", to=to, metrics=metric, ratio=True)
             ratio = peer(others).ratio(method=method)
             assert some.select(below_1).item() == pytest.approx(ratio, rel=1e-12)
             assert (ratio == 0) == (others.height == 600)
-        inside = log.contrast("g", to=to, within="c", metric=metric)
+        inside = log.contrast("g", to=to, within="c", metrics=metric)
         sizes = peer(frame, control_features=device).difference(method=method)
         largest = dict(inside.group_by("c").agg(pl.col("diff").abs().max()).iter_rows())
         assert largest == pytest.approx(sizes.to_dict(), rel=1e-12)
@@ -329,7 +328,7 @@ def test_edges(log):
     empty = log.clear().mcc.contrast("country", to="each")
     assert empty.is_empty()
     one = log.head(1).mcc.contrast("country")
-    assert one.select("n", "n_to", "diff").rows() == [(1, 0, None)]
+    assert one.select("n", "n_reference", "diff").rows() == [(1, 0, None)]
     with pytest.raises(
         pl.exceptions.InvalidOperationError, match="no row of the log is in the slice country = XX"
     ):
@@ -346,14 +345,14 @@ def test_small_slices_have_no_p_value(to, lazy):
     rows = {"k": [key for key, n in sizes.items() for _ in range(n)], "gold": 1}
     frame = pl.DataFrame(rows).with_columns(pred=(pl.int_range(pl.len()) % 4 > 0).cast(int))
     log = (frame.lazy() if lazy else frame).mcc
-    asked = {"to": to, "metric": "accuracy", "correction": "bonferroni"}
+    asked = {"to": to, "metrics": "accuracy", "correction": "bonferroni"}
     every, found, least = (
         log.contrast("k", **asked, **options).lazy().collect()
         for options in ({"min_n": 1}, {}, {"min_n": 201})
     )
-    tests = ["p_value", "p_adjusted"]
+    tests = ["p_value", "p_adjusted", "verdict"]
     assert_frame_equal(found.drop(tests), every.drop(tests))
-    sides = [pl.col("n"), pl.col("n_to")]
+    sides = [pl.col("n"), pl.col("n_reference")]
     for answer, min_n in ((found, 15), (least, 201)):
         is_tested = pl.all_horizontal(side >= min_n for side in sides)
         expected = every.select(pl.when(is_tested).then("p_value")).to_series()
@@ -361,6 +360,8 @@ def test_small_slices_have_no_p_value(to, lazy):
         number = expected.count()
         adjusted = [p if p is None else min(p * number, 1) for p in expected]
         assert answer["p_adjusted"].to_list() == pytest.approx(adjusted)
+        is_judged = answer["verdict"].cast(pl.String) != "not judged"
+        assert is_judged.to_list() == expected.is_not_null().to_list()
     assert 0 < found["p_value"].count() < every["p_value"].count()
 
 
@@ -368,7 +369,7 @@ def test_rows_of_a_p_value_are_those_of_equal_weight():
     w = [1.0] * 16 + [100.0] + [1.0] * 40
     log = pl.DataFrame({"k": [0] * 17 + [1] * 40, "gold": 1, "pred": [1, 0, 1] * 19, "w": w})
     for options, number in (({}, 2), ({"sample_weight": "w"}, 0)):
-        found = log.mcc(**options).contrast("k", metric="accuracy")
+        found = log.mcc(**options).contrast("k", metrics="accuracy")
         assert found["p_value"].count() == number
     with pytest.raises(ValueError, match="min_n must be an integer of at least 1"):
         log.mcc.contrast("k", min_n=0)
@@ -390,7 +391,7 @@ def test_no_difference_is_found_at_its_rate():
     )
     for to in ("rest", "total", {"key": 0}):
         for metric in ("f1_macro", "kappa"):
-            found = frame.mcc.contrast("key", to=to, within="log", metric=metric)
+            found = frame.mcc.contrast("key", to=to, within="log", metrics=metric)
             below.append((found["p_value"] < 0.05).mean())
     assert all(0.035 < share < 0.07 for share in below), below
 
@@ -405,7 +406,7 @@ def test_no_difference_is_found_at_its_rate():
             "to must be one of 'rest', 'total', 'expected', 'best', 'each', or a",
         ),
         (["country"], {"to": {"device": "x"}}, "not a slice of the keys 'country'"),
-        (["country"], {"metric": pl.col("recall").median()}, "has no derivative"),
+        (["country"], {"metrics": pl.col("recall").median()}, "has no derivative"),
         (["country"], {"cluster": "w"}, "contrast does not support cluster"),
         ([polars_mcc.each("country")], {}, "contrast does not support each"),
         (["country"], {"within": polars_mcc.each("device")}, "contrast does not support each"),

@@ -44,7 +44,8 @@ def mover(first: tuple, second: tuple) -> tuple[float, float]:
 def test_the_interval_is_zous_of_two_score_intervals(run, first, second):
     old, new = (dict(zip(PAIRS, counts, strict=True)) for counts in (first, second))
     counts = counts_of({("x", 1): old, ("x", 2): new, ("x", 3): new})
-    answer = run(counts, lambda log: log.mcc(weight="n").drift("key", before=BEFORE, after=AFTER))
+    asked = {"before": BEFORE, "after": AFTER, "min_n": 1}
+    answer = run(counts, lambda log: log.mcc(weight="n").drift("key", **asked))
     [row] = answer.rows(named=True)
     scores = [float(exact(table)) for table in (old, new)]
     both = Counter(old) + Counter(new)
@@ -54,10 +55,9 @@ def test_the_interval_is_zous_of_two_score_intervals(run, first, second):
     ]
     low, high = mover(*limits)
     assert (row["n_before"], row["n_after"]) == (sum(first), sum(second))
-    assert [row["mcc_before"], row["mcc_after"]] == pytest.approx(scores, abs=1e-15)
+    assert [row["reference"], row["score"]] == pytest.approx(scores, abs=1e-15)
     assert row["diff"] == pytest.approx(scores[1] - scores[0], abs=1e-15)
     assert (row["diff_low"], row["diff_high"]) == pytest.approx((low, high), abs=1e-8)
-    assert row["diff_se"] == pytest.approx(math.hypot(*map(standard_error, (old, new))), rel=1e-9)
     assert (row["p_value"] < 0.05) == (not low < 0 < high)
 
 
@@ -104,10 +104,10 @@ def test_a_slice_of_one_period_is_shown(run):
 def test_each_period_is_scored_as_its_rows_are(run):
     options = {"pred": ["b", "a"]}
     answer = run(LOG, lambda log: ask(log, "drift", "key", before=BEFORE, after=AFTER, **options))
-    for period, name in ((BEFORE, "before"), (AFTER, "after")):
+    for period, name, score in ((BEFORE, "before", "reference"), (AFTER, "after", "score")):
         alone = ask(LOG.filter(period), "by", "key", **options)
         there = answer.filter(pl.col(f"n_{name}") > 0)
-        shown = there.select("key", "model", n=f"n_{name}", mcc=f"mcc_{name}")
+        shown = there.select("key", "model", n=f"n_{name}", mcc=score)
         assert_frame_equal(shown, alone.select("key", "model", "n", "mcc"))
     wanted = false_discovery_control(answer["p_value"].drop_nulls().to_numpy())
     assert answer["p_adjusted"].drop_nulls().to_numpy() == pytest.approx(wanted)
@@ -133,7 +133,7 @@ def test_a_period_without_rows_is_an_error(run, rows, missing, keys):
 def test_a_period_of_rows_that_are_not_scored_is_none_without_rows(run):
     unscored = LOG.with_columns(pl.when(~BEFORE).then("a"))
     answer = run(unscored, lambda log: log.mcc(pred="a").drift(before=BEFORE, after=AFTER))
-    assert answer.select("n_before", "mcc_before", "diff").rows() == [(0, None, None)]
+    assert answer.select("n_before", "reference", "diff").rows() == [(0, None, None)]
 
 
 def test_a_row_of_both_periods_is_an_error(run):
@@ -196,7 +196,7 @@ def test_a_user_of_both_periods_is_one_user(metric, run):
     found = run(
         log,
         lambda f: f.mcc(cluster="user").drift(
-            "key", before=~pl.col("late"), after="late", metric=metric
+            "key", before=~pl.col("late"), after="late", metrics=metric, method="wald"
         ),
     )
     moved = np.zeros(40)
@@ -206,14 +206,16 @@ def test_a_user_of_both_periods_is_one_user(metric, run):
         phi = oracles.moves(table, 1)[metric]
         influence = np.array([float(phi[row]) for row in rows.select("gold", "pred").iter_rows()])
         moved += sign * np.bincount(rows["user"], influence, minlength=40) / rows.height
-    assert found["diff_se"].item() == pytest.approx(math.sqrt((moved**2).sum()), rel=1e-9)
     clusters = log.group_by("late").agg(pl.col("user").n_unique()).sort("late")["user"].to_list()
     assert found.select("n_clusters_before", "n_clusters_after").row(0) == tuple(clusters)
+    se = oracles.se_of_wald(found.row(0, named=True), df=min(clusters) - 1)
+    assert se == pytest.approx(math.sqrt((moved**2).sum()), rel=1e-6)
     apart = log.with_columns(pl.col("user") + 100 * pl.col("late"))
     independent = apart.mcc(cluster="user").drift(
-        "key", before=~pl.col("late"), after="late", metric=metric
+        "key", before=~pl.col("late"), after="late", metrics=metric, method="wald"
     )
-    assert found["diff_se"].item() < independent["diff_se"].item(), "the same users are in both"
+    of_others = oracles.se_of_wald(independent.row(0, named=True), df=min(clusters) - 1)
+    assert se < of_others, "the same users are in both"
 
 
 @pytest.mark.parametrize("metric", ["mcc", "accuracy", "f1_macro"])
@@ -221,7 +223,7 @@ def test_periods_without_a_miss_have_an_interval_as_if_no_cluster_were_in_both(m
     rows = pl.int_range(48)
     log = pl.select(gold=rows % 2, pred=rows % 2, late=rows >= 24, user=rows % 8)
     apart = log.with_columns(pl.col("user") + 8 * pl.col("late"))
-    asked = {"before": ~pl.col("late"), "after": "late", "metric": metric}
+    asked = {"before": ~pl.col("late"), "after": "late", "metrics": metric}
     found, expected = (one.mcc(cluster="user").drift(**asked) for one in (log, apart))
     assert found["diff_low"].item() < 0 == found["diff"].item() < found["diff_high"].item()
     assert_frame_equal(found, expected)
@@ -230,10 +232,14 @@ def test_periods_without_a_miss_have_an_interval_as_if_no_cluster_were_in_both(m
 def test_clusters_of_one_row_are_rows():
     rng = np.random.default_rng(3)
     log = pl.DataFrame({"gold": rng.integers(0, 3, 300), "pred": rng.integers(0, 3, 300)})
-    log = log.with_columns(row=pl.int_range(300), late=pl.int_range(300) % 3 == 0)
-    periods = {"before": ~pl.col("late"), "after": "late", "metric": "f1_macro"}
+    log = log.with_columns(row=pl.int_range(300), late=pl.int_range(300) % 2 == 0)
+    periods = {"before": ~pl.col("late"), "after": "late", "metrics": "f1_macro"}
+    periods["method"] = "wald"
     plain, clustered = log.mcc.drift(**periods), log.mcc(cluster="row").drift(**periods)
-    for name in ("f1_macro_before", "f1_macro_after", "diff"):
+    for name in ("reference", "score", "diff"):
         assert clustered[name].item() == pytest.approx(plain[name].item(), rel=1e-12)
     # No cluster is in both periods, so there is no covariance.
-    assert clustered["diff_se"].item() == pytest.approx(plain["diff_se"].item(), rel=1e-9)
+    df = clustered["n_clusters_after"].item() - 1
+    of_rows, of_clusters = (one.row(0, named=True) for one in (plain, clustered))
+    se = oracles.se_of_wald(of_clusters, df=df)
+    assert se == pytest.approx(oracles.se_of_wald(of_rows), rel=1e-6)

@@ -117,7 +117,7 @@ def test_the_values_are_those_of_fairlearn(metric):
     assert row["ratio"] == pytest.approx(peer.ratio(method="between_groups"), abs=1e-12)
     assert row["lowest"] == f"part = {peer.by_group.idxmin()}"
     assert row["highest"] == f"part = {peer.by_group.idxmax()}"
-    assert (row["lowest_value"], row["highest_value"]) == pytest.approx(
+    assert (row["lowest_score"], row["highest_score"]) == pytest.approx(
         (peer.group_min(), peer.group_max()), abs=1e-12
     )
     assert 0 <= row["diff_low"] <= row["diff"] <= row["diff_high"]
@@ -137,8 +137,8 @@ def test_keys_within_models_and_metrics_have_a_row_each():
         key = "part" if row["keys"] == "part" else bins("age", [20, 30])
         alone = part.gaps(key, metrics=row["metric"])
         assert_frame_equal(
-            pl.DataFrame([row]).select(alone.columns).drop("p_adjusted"),
-            alone.drop("p_adjusted"),
+            pl.DataFrame([row], found.schema).select(alone.columns).drop("p_adjusted", "verdict"),
+            alone.drop("p_adjusted", "verdict"),
             rel_tol=1e-12,
         )
     perfect = found.filter(model="other")
@@ -146,8 +146,11 @@ def test_keys_within_models_and_metrics_have_a_row_each():
     crossed = asked.gaps("part", "sex", metrics="accuracy").filter(model="pred")
     assert crossed["n_slices"].item() == 8
     assert " and sex = " in crossed["lowest"].item()
-    adjusted = stats.false_discovery_control(found["p_value"])
-    assert found["p_adjusted"].to_list() == pytest.approx(adjusted, rel=1e-12)
+    for of_metric in found.partition_by("metric"):  # Each is corrected alone.
+        adjusted = stats.false_discovery_control(of_metric["p_value"])
+        assert of_metric["p_adjusted"].to_list() == pytest.approx(adjusted, rel=1e-12)
+        is_gap = of_metric["p_adjusted"] < 0.05
+        assert of_metric["verdict"].to_list() == [("not sure", "gap")[one] for one in is_gap]
 
 
 @pytest.mark.parametrize("name", ["diff", "metric", "n", "accuracy", "keys", "model", "of:group"])
@@ -209,7 +212,7 @@ def test_a_ratio_of_0_is_0_and_0_by_0_is_null():
     one = log_of(1, 300, 1)
     other = one.with_columns(part=pl.col("part") + 1, pred=~pl.col("pred"))
     negative = pl.concat([one, other]).mcc.gaps("part").row(0, named=True)
-    assert negative["lowest_value"] < 0
+    assert negative["lowest_score"] < 0
     assert negative["ratio"] is None
 
 
@@ -327,6 +330,6 @@ def test_a_rate_of_few_rows_is_not_compared(positives, is_compared):
     assert (of_rate["p_value"] is not None) == is_compared
     assert of_rate["n_slices"] == 1 + is_compared
     assert of_rows["n_slices"] == 2
-    p = log.contrast("k", metric="tpr", min_n=30)["p_value"]
+    p = log.contrast("k", metrics="tpr", min_n=30)["p_value"]
     assert p.is_not_null().to_list() == [is_compared] * 2
-    assert log.contrast("k", metric="accuracy")["p_value"].null_count() == 0
+    assert log.contrast("k", metrics="accuracy")["p_value"].null_count() == 0

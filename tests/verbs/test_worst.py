@@ -240,8 +240,8 @@ def worst_of(
         kept = norm.isf(beside / 2) / norm.isf(search.p[slice_] / 2)
         numbers[slice_] = {
             "n": search.table(part).total(),
-            "mcc": mcc,
-            "mcc_rest": rest,
+            "score": mcc,
+            "reference": rest,
             "loss": rest - overall,
             "p_value": search.p[slice_],
             "beside": (mcc - rest) * kept,
@@ -368,7 +368,7 @@ def test_the_difference_is_that_of_by(run):
         change = log.mcc.drift(ci=0.9, before=~inside, after=inside).rows(named=True)[0]
         for column in ("diff", "diff_low", "diff_high"):
             assert row[column] == pytest.approx(change[column], rel=1e-9), column
-        assert (row["mcc"], row["mcc_rest"]) == (change["mcc_after"], change["mcc_before"])
+        assert (row["score"], row["reference"]) == (change["score"], change["reference"])
 
 
 @pytest.mark.slow
@@ -384,7 +384,7 @@ def test_counts_models_and_weights_are_as_rows(engine):
     assert {*models["model"]} == {"pred"}
     assert_frame_equal(models.drop("model"), alone)
     weighted = log.lazy().mcc(sample_weight="half").worst(*KEYS).collect(engine=engine)
-    same = ["slice", *KEYS, "mcc", "mcc_rest", "diff_low", "p_adjusted", "confusion"]
+    same = ["slice", *KEYS, "score", "reference", "diff_low", "p_adjusted", "confusion"]
     in_halves = log.mcc.worst(*KEYS, min_n=60).select(same)
     assert_frame_equal(weighted.select(same), in_halves, rel_tol=1e-9)
     floats = log.lazy().mcc(weight="one").worst(*KEYS).collect(engine=engine)
@@ -411,7 +411,7 @@ def test_the_score_of_the_rest_is_that_of_what_is_left(most):
     )
     found = counts.mcc(weight="n").worst("key", min_n=1, verdicts=True)
     assert found.height == 3
-    for key, score in found.select("key", "mcc_rest").iter_rows():
+    for key, score in found.select("key", "reference").iter_rows():
         left = {}
         for (other, *pair), count in zip(rows, n, strict=True):
             if other != key:
@@ -473,7 +473,7 @@ def test_it_holds_on_any_log(rows, times):
     slices = log.mcc.by(sets("a", "b", ("a", "b")))
     behind = answer.filter(pl.col("verdict").is_in(["listed"]))
     for row in behind.rows(named=True):
-        assert row["mcc"] < row["mcc_rest"]
+        assert row["score"] < row["reference"]
         assert row["diff_low"] <= row["diff"] <= row["diff_high"]
         assert row["p_value"] <= row["p_adjusted"] < 0.05
         assert row["n_tested"] + row["n_untested"] <= slices.height
@@ -536,13 +536,11 @@ def test_the_slices_that_fall_behind_in_any_metric(metric):
     [row, *_] = found.to_dicts()
     assert (row["country"], row["device"]) == (3, None)
     is_slice = pl.col("country") == 3
-    [expected] = described.drift(before=~is_slice, after=is_slice, metric=metric).to_dicts()
-    same = {metric: f"{metric}_after", f"{metric}_rest": f"{metric}_before", "diff": "diff"}
-    same |= {"diff_low": "diff_low", "diff_high": "diff_high"}
-    for ours, theirs in same.items():
-        assert row[ours] == pytest.approx(expected[theirs], rel=1e-9), ours
+    [expected] = described.drift(before=~is_slice, after=is_slice, metrics=metric).to_dicts()
+    for name in ("score", "reference", "diff", "diff_low", "diff_high"):
+        assert row[name] == pytest.approx(expected[name], rel=1e-9), name
     overall = described.score(metrics=metric)[metric].item()
-    assert row["loss"] == pytest.approx(abs(row[f"{metric}_rest"] - overall), rel=1e-9)
+    assert row["loss"] == pytest.approx(abs(row["reference"] - overall), rel=1e-9)
 
 
 def test_metrics_of_pairs_are_refused():
@@ -558,7 +556,7 @@ def test_rows_of_one_cluster_are_as_good_as_one():
     copies = pl.concat([log] * 4)
     clustered = copies.mcc(cluster="id").worst(*KEYS, min_n=100, correction="by")
     assert not alone.is_empty()
-    same = ["keys", *KEYS, "mcc", "mcc_rest", "confused", "n_tested"]
+    same = ["keys", *KEYS, "score", "reference", "confused", "n_tested"]
     assert_frame_equal(clustered.select(same), alone.select(same))
     # With few clusters the p-value is Student's. With four times the rows the limits are closer,
     # and half a row is less.
@@ -621,7 +619,7 @@ def test_every_slice_that_was_looked_at_has_a_verdict(run):
     n = {slice_of(row): (row["n"], row["mcc"]) for row in slices.rows(named=True)}
     for row in answer.rows(named=True):
         key = tuple((key, int(value)) for key, value in slice_of(row))
-        assert (row["n"], row["mcc"]) == pytest.approx(n[key])
+        assert (row["n"], row["score"]) == pytest.approx(n[key])
     bar = 0.05 * listed.height / tested
     others = answer.filter(pl.col("verdict") == "not behind")
     assert others["p_value"].is_sorted()
@@ -972,7 +970,7 @@ def test_the_nearest_slice_is_described_as_a_listed_one_is():
     for name in ("diff", "diff_low", "diff_high"):
         assert row[name] == pytest.approx(change[name])
     [given] = log.mcc.contrast("country", to="expected").filter(inside).rows(named=True)
-    assert row["mcc_expected"] == pytest.approx(given["mcc_expected"], rel=1e-12)
+    assert row["expected"] == pytest.approx(given["expected"], rel=1e-12)
     assert row["confused"] > row["confused_rest"]
     both = log.with_columns(other="gold").mcc(pred=["pred", "other"])
     described = both.worst("country", depth=1, verdicts=True).drop_nulls("diff_low")
@@ -993,13 +991,13 @@ def test_given_its_labels(metric):
     if metric == "mcc":
         assert {*to_rest.filter(verdict="listed")["place"]} == {"worse", "harder"}
     turn = -1 if metric == "fnr" else 1
-    contrast = log.mcc.contrast("place", to="expected", metric=metric)
-    same = ["place", metric, f"{metric}_expected", "diff", "diff_low", "diff_high"]
+    contrast = log.mcc.contrast("place", to="expected", metrics=metric)
+    same = ["place", "metric", "score", "expected", "diff", "diff_low", "diff_high"]
     listed = found.filter(verdict="listed").select(same)
     expected = contrast.filter(place="worse").select(same)
     assert_frame_equal(listed, expected, rel_tol=1e-9)
     for row in found.rows(named=True):
-        behind = turn * (row[metric] - row[f"{metric}_expected"]) < 0
+        behind = turn * (row["score"] - row["expected"]) < 0
         [p] = contrast.filter(place=row["place"])["p_value"]
         assert row["p_value"] == (pytest.approx(p, rel=1e-6) if behind else 1.0)
 
@@ -1043,7 +1041,7 @@ def test_a_slice_that_cannot_be_tested_has_the_score_of_by(metric, zero_division
 
     for row in found.iter_rows(named=True):
         is_in = pl.col(row["keys"]) == row[row["keys"]]
-        slices = {metric: LACKING.filter(is_in), f"{metric}_rest": LACKING.filter(~is_in)}
+        slices = {"score": LACKING.filter(is_in), "reference": LACKING.filter(~is_in)}
         want = {name: scored(rows) for name, rows in slices.items()}
         assert {name: row[name] for name in want} == pytest.approx(want, abs=1e-12)
         here, rest = want.values()
@@ -1052,7 +1050,7 @@ def test_a_slice_that_cannot_be_tested_has_the_score_of_by(metric, zero_division
     nearest = LACKING.filter(pl.col("k") == 0).mcc(**given).worst("j", **asked, verdicts=True)
     for row in nearest.head(1).iter_rows(named=True):
         want = scored(LACKING.filter(k=0, j=row["j"]))
-        assert row[metric] == pytest.approx(want, abs=1e-12)
+        assert row["score"] == pytest.approx(want, abs=1e-12)
 
 
 def test_a_key_that_looks_like_a_score_is_searched_without_predictions():

@@ -127,7 +127,7 @@ def test_scores_confuse_no_labels():
 
 def test_the_report_says_it_as_a_sentence():
     log = log_of(LABELS["text"]).filter(~pl.col("country").is_in(["c1", "c2", "c3"]))
-    found = json.loads(log.mcc.report("country", metric="accuracy", format="json"))
+    found = json.loads(log.mcc.report("country", metrics="accuracy", format="json"))
     [told] = [one["text"] for one in found["verdict"] if one["text"].startswith("country = c0:")]
     assert told.endswith(f". P{sentence_of(log, 'c0', 1)[1:]}.")
 

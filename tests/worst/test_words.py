@@ -78,24 +78,38 @@ def test_confusions_and_shares():
 
 def said_of(**columns) -> str:
     """The sum of a search of rows with some values; the others are of an ordinary row."""
-    row = {"slice": "k = 1", "n": 40, "mcc": 0.1, "mcc_rest": 0.2, "mcc_expected": 0.3}
+    row = {
+        "slice": "k = 1",
+        "n": 40,
+        "metric": "mcc",
+        "score": 0.1,
+        "reference": 0.2,
+        "expected": 0.3,
+    }
     row |= {"p_adjusted": 0.5, "n_tested": 9, "n_untested": 0, "verdict": "not behind", **columns}
     to = row.pop("to", "rest")
     verdicts = row.pop("verdict").split(", ")
     answer = pl.DataFrame([{**row, "verdict": verdict} for verdict in verdicts])
-    return summed_up(answer, "mcc", to, has_models=False)
+    return summed_up(answer, to, has_models=False)
 
 
 def test_the_nearest_slice_of_each_model_in_which_no_slice_fails():
     verdicts = {"a": ["listed", "not behind"], "b": ["not behind"] * 2}
     verdicts |= {"c": ["too few rows"], "d": ["not behind"], "e": ["no interval"]}
-    row = {"n": 40, "mcc": 0.1, "mcc_rest": 0.2, "p_adjusted": 0.5, "n_tested": 2}
+    row = {
+        "n": 40,
+        "metric": "mcc",
+        "score": 0.1,
+        "reference": 0.2,
+        "p_adjusted": 0.5,
+        "n_tested": 2,
+    }
     answer = pl.DataFrame(
         {"slice": f"k = {at}", "model": model, "verdict": verdict, "n_untested": 0, **row}
         for model, of_model in verdicts.items()
         for at, verdict in enumerate(of_model)
     )
-    said = summed_up(answer, "mcc", "rest", has_models=True)
+    said = summed_up(answer, "rest", has_models=True)
     named = re.findall(r"([A-Z][a-z ]+): (k = [0-9]) \((.)\)", said)
     assert named == [("Nearest", "k = 0", "b"), ("Nearest", "k = 0", "d")]
 
@@ -105,7 +119,7 @@ def test_a_search_in_words():
         "9 slices tested: none is worse than the rest of the log. "
         "Nearest: k = 1 (n 40, mcc 0.100, rest of the log 0.200, p_adjusted 0.5)."
     )
-    assert said_of(to="expected", mcc=None, mcc_expected=None, p_adjusted=None) == (
+    assert said_of(to="expected", score=None, expected=None, p_adjusted=None) == (
         "9 slices tested: none is worse than expected of their labels. "
         "Nearest: k = 1 (n 40, mcc undefined, expected undefined)."
     )
