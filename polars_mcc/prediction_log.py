@@ -69,7 +69,7 @@ def _as_method(verb: VerbT) -> VerbT:
         }
         # Else the answer is lazy, and warns when it is collected: see `interval_options.inferred`.
         is_answered_here = isinstance(log.frame, pl.DataFrame) or verb is _check
-        with seen() if is_answered_here else nullcontext(Seen()) as labels:
+        with seen(log.roles.positive_label) if is_answered_here else nullcontext(Seen()) as labels:
             try:
                 with in_own_words():
                     answer = _answered(log, verb, given, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -69,7 +70,9 @@ class LabelsOfIds(NamedTuple):
     """The keys of the predictions."""
 
     def beside(self, predictions: pl.LazyFrame, *, in_order: bool = False) -> pl.LazyFrame:
-        """The predictions, each beside its label."""
+        """The predictions, each beside its label; without keys, the labels and the predictions."""
+        if not self.keys:
+            return pl.concat([self.rows, predictions], how="diagonal")
         names = [key.meta.output_name() for key in self.keys]
         rows = predictions.with_columns(self.keys)
         order: Literal["left", "none"] = "left" if in_order else "none"
@@ -379,35 +382,58 @@ _MANY = 0.1
 
 
 def about_ids(
-    predictions: pl.LazyFrame, labels: LabelsOfIds, every: pl.LazyFrame | None
+    predictions: pl.LazyFrame,
+    labels: LabelsOfIds,
+    every: pl.LazyFrame | None,
+    *,
+    n_labels: float = math.inf,
+    n_labelled: int = 0,
 ) -> Iterator[str]:
     """Sentences if several predictions share an id; and if labels and predictions miss each other.
 
-    `every` are all predictions, also those that are not scored, if they are known. Both are read.
+    Ids are grouped only where a sentence is likely, as this takes as long as to score the log.
+
+    Args:
+        predictions: The predictions that are scored.
+        labels: The label of each id.
+        every: All predictions, if they are known.
+        n_labels: There are at most so many labels.
+        n_labelled: At least so many predictions have one.
     """
     names = [key.meta.output_name() for key in labels.keys]
     ids = quoted(name.removeprefix(_ID) for name in names)
 
-    def numbers(rows: pl.LazyFrame) -> pl.LazyFrame:
-        return rows.select(labels.keys).drop_nulls().group_by(names).agg(n=pl.len())
+    def each(rows: pl.LazyFrame) -> pl.LazyFrame:
+        return rows.select(labels.keys).drop_nulls()
 
-    queries = [numbers(predictions).filter(pl.col("n") > 1)]
-    if every is not None:
-        each, known = numbers(every), labels.rows.select(*names, n=1)
-        apart = (a.join(b, on=names, how="anti") for a, b in ((known, each), (each, known)))
-        queries += [known, each, *apart]
-    with in_own_words():
-        sums = pl.collect_all([rows.select(pl.sum("n")) for rows in queries], engine="streaming")
-    shared, *missed = (answer.item() for answer in sums)
+    def numbers(rows: pl.LazyFrame, **sums: pl.Expr) -> pl.DataFrame:
+        """The sums over ids, each with the number `n` of its predictions."""
+        of_ids = rows.group_by(names).agg(pl.sum("n"), is_known=pl.len() > pl.sum("n"))
+        return of_ids.select(**sums).collect(engine="streaming")
+
+    n, shared = pl.col("n"), 0
+    hashes = each(predictions).select(pl.struct(names).hash()).collect(engine="streaming")
+    if hashes.to_series().n_unique() < hashes.height:
+        [shared] = numbers(each(predictions).with_columns(n=1), n=n.filter(n > 1).sum()).row(0)
     if shared:
         yield (
             f"{shared} predictions share their id ({ids}) with another: each of them is scored, by "
             "the same label"
         )
-    if missed:
-        n_labels, n, lonely, waiting = missed
-        if _MANY * n < waiting < n and lonely > _MANY * n_labels:
-            yield (
-                f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
-                f"{waiting} of {n} predictions wait: do ids have the same spelling?"
-            )
+    n_met = n_labelled - shared  # labels that predictions have, at least
+    if every is None or n_labels - n_met <= _MANY * n_met:
+        return
+    both = pl.concat([each(every).with_columns(n=1), labels.rows.select(*names, n=0)])
+    is_known = pl.col("is_known")
+    lonely, n_labels, waiting, n_all = numbers(
+        both,
+        lonely=(n == 0).sum(),
+        labels=is_known.sum(),
+        waiting=n.filter(~is_known).sum(),
+        predictions=n.sum(),
+    ).row(0)
+    if _MANY * n_all < waiting < n_all and lonely > _MANY * n_labels:
+        yield (
+            f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
+            f"{waiting} of {n_all} predictions wait: do ids have the same spelling?"
+        )

@@ -303,13 +303,30 @@ class TypedLog:
         with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._read.outcomes.read]):
             return labels.in_memory()
 
-    def about_ids(self) -> Iterator[str]:
-        """Sentences about the ids of predictions and labels. The log is read again."""
-        if self._read.outcomes is not None:
+    def about_ids(self, labelled: pl.DataFrame | None) -> Iterator[str]:
+        """Sentences about the ids of predictions and labels. The ids are read again.
+
+        `labelled`: how many predictions have a label, if they were counted.
+        """
+        if (outcomes := self._read.outcomes) is not None:
             alone = self._read.given._replace(outcomes=None, on=None, latest=None)
             rows, _ = with_late_labels(self._read.own.rows, alone)
             every = self._read.own.rows if self.options.filter is None else None
-            yield from about_ids(rows, labels_of_ids(rows, self._read.given), every)
+            known = {"n_labels": outcomes.rows.select(pl.len()).collect().item()}
+            if labelled is not None and self.log.roles.weight is None:
+                of_models = labelled.group_by("model").agg(pl.sum("labelled"))
+                known["n_labelled"] = of_models["labelled"].max() or 0
+            yield from about_ids(rows, labels_of_ids(rows, self._read.given), every, **known)
+
+    @property
+    def apart(self) -> Described[pl.LazyFrame] | None:
+        """The labels that come later, if there are any, and the predictions, in rows of their own."""
+        if (outcomes := self._read.outcomes) is None:
+            return None
+        gold: Any = outcomes.columns["gold"]
+        rows = outcomes.rows.select(as_expr(gold))
+        [name] = rows.collect_schema()
+        return replace(self, labels=LabelsOfIds(rows, name, ())).log
 
     def check_row_by_row(self) -> None:
         """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
