@@ -55,8 +55,8 @@ class LogLabels:
         sliced = cut(sides_of(labelled, several=True), [], taken=[])
         models = () if of_score else sliced.models
         preds = {name: pl.col(PRED + name).cast(sliced.pred_dtype) for name in models}
-        gold, unjoined = pl.col("gold").cast(sliced.pred_dtype), apart and cls.of(apart)
-        return cls(log, sliced.frame, gold, preds, unjoined)
+        unjoined = None if apart is None else cls.of(apart)
+        return cls(log, sliced.frame, pl.col("gold").cast(sliced.pred_dtype), preds, unjoined)
 
     @cached_property
     def first(self) -> pl.DataFrame:
@@ -149,8 +149,7 @@ def remarks(
     """
     yield from missing_unevenly(sides, seen.labelled, sides.log)
     yield from named_in_vain(sides, seen)
-    are_sound = bool(sides.preds) and sides.preds.keys() <= seen.sound
-    if is_sound or seen.is_sound or are_sound:
+    if is_sound or seen.is_sound or (sides.preds and sides.preds.keys() <= seen.sound):
         yield from spelled_alike(sides, seen)
         return
     yield from no_shared_label(sides)

@@ -385,55 +385,48 @@ def about_ids(
     predictions: pl.LazyFrame,
     labels: LabelsOfIds,
     every: pl.LazyFrame | None,
-    *,
     n_labels: float = math.inf,
     n_labelled: int = 0,
 ) -> Iterator[str]:
     """Sentences if several predictions share an id; and if labels and predictions miss each other.
 
-    Ids are grouped only where a sentence is likely, as this takes as long as to score the log.
+    To group ids takes as long as to score a log, so it is done only if a sentence is likely.
 
     Args:
-        predictions: The predictions that are scored.
+        predictions: The predictions that are scored. Their ids are read.
         labels: The label of each id.
-        every: All predictions, if they are known.
-        n_labels: There are at most so many labels.
-        n_labelled: At least so many predictions have one.
+        every: All predictions, also those that are not scored, if they are known.
+        n_labels: The number of labels, at most.
+        n_labelled: The number of predictions with a label, at least.
     """
     names = [key.meta.output_name() for key in labels.keys]
     ids = quoted(name.removeprefix(_ID) for name in names)
+    n, is_known, known = pl.col("n"), pl.col("is_known"), labels.rows.select(*names, n=0)
 
-    def each(rows: pl.LazyFrame) -> pl.LazyFrame:
-        return rows.select(labels.keys).drop_nulls()
+    def sums(rows: pl.LazyFrame, **of_ids: pl.Expr) -> tuple[int, ...]:
+        each = rows.group_by(names).agg(n.sum(), is_known=(n == 0).any())
+        return each.select(**of_ids).collect(engine="streaming").row(0)
 
-    def numbers(rows: pl.LazyFrame, **sums: pl.Expr) -> pl.DataFrame:
-        """The sums over ids, each with the number `n` of its predictions."""
-        of_ids = rows.group_by(names).agg(pl.sum("n"), is_known=pl.len() > pl.sum("n"))
-        return of_ids.select(**sums).collect(engine="streaming")
-
-    n, shared = pl.col("n"), 0
-    hashes = each(predictions).select(pl.struct(names).hash()).collect(engine="streaming")
-    if hashes.to_series().n_unique() < hashes.height:
-        [shared] = numbers(each(predictions).with_columns(n=1), n=n.filter(n > 1).sum()).row(0)
+    scored = predictions.select(labels.keys, n=1).drop_nulls()
+    hashes = scored.select(pl.struct(names).hash()).collect(engine="streaming").to_series()
+    shared = 0
+    if hashes.n_unique() < len(hashes):
+        [shared] = sums(scored, shared=n.filter(n > 1).sum())
     if shared:
         yield (
             f"{shared} predictions share their id ({ids}) with another: each of them is scored, by "
             "the same label"
         )
-    n_met = n_labelled - shared  # labels that predictions have, at least
+    n_met = n_labelled - shared  # Each of these has a label of its own.
     if every is None or n_labels - n_met <= _MANY * n_met:
         return
-    both = pl.concat([each(every).with_columns(n=1), labels.rows.select(*names, n=0)])
-    is_known = pl.col("is_known")
-    lonely, n_labels, waiting, n_all = numbers(
-        both,
-        lonely=(n == 0).sum(),
-        labels=is_known.sum(),
-        waiting=n.filter(~is_known).sum(),
-        predictions=n.sum(),
-    ).row(0)
-    if _MANY * n_all < waiting < n_all and lonely > _MANY * n_labels:
+    both = pl.concat([every.select(labels.keys, n=1).drop_nulls(), known])
+    waiting = n.filter(~is_known)
+    lonely, n_known, n_waiting, n_all = sums(
+        both, lonely=(n == 0).sum(), known=is_known.sum(), waiting=waiting.sum(), all=n.sum()
+    )
+    if _MANY * n_all < n_waiting < n_all and lonely > _MANY * n_known:
         yield (
-            f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
-            f"{waiting} of {n_all} predictions wait: do ids have the same spelling?"
+            f"{lonely} of {n_known} labels have an id ({ids}) that no prediction has, and "
+            f"{n_waiting} of {n_all} predictions wait: do ids have the same spelling?"
         )
