@@ -68,11 +68,6 @@ class LogLabels:
         """The gold labels, and the predicted labels of each model."""
         return (self.gold, *self.preds.values())
 
-    @property
-    def in_first(self) -> pl.Series:
-        """The labels of the first rows."""
-        return replace(self, frame=self.first.lazy()).labels(*self.each)
-
     @cached_property
     def in_words(self) -> str:
         """The labels that occur, for a message."""
@@ -171,9 +166,10 @@ def named_in_vain(sides: LogLabels, seen: Seen) -> Iterator[str]:
         known = pl.Series([label for label in labels if label is not None])
         absent = known.filter(~hashed(known).is_in(hashes.implode()))
         if len(absent):
+            known = replace(sides, frame=sides.first.lazy()).labels(*sides.each)
             yield (
                 f"no row has labels that the table of '{metric}' names, so they count for nothing: "
-                f"{listed(absent)}; the log has labels such as {listed(sides.in_first)}"
+                f"{listed(absent)}; the log has labels such as {listed(known)}"
             )
 
 

@@ -403,15 +403,15 @@ def about_ids(
     ids = quoted(name.removeprefix(_ID) for name in names)
     n, is_known, known = pl.col("n"), pl.col("is_known"), labels.rows.select(*names, n=0)
 
-    def sums(rows: pl.LazyFrame, **of_ids: pl.Expr) -> tuple[int, ...]:
+    def sums(rows: pl.LazyFrame, *of_ids: pl.Expr) -> tuple[int, ...]:
         each = rows.group_by(names).agg(n.sum(), is_known=(n == 0).any())
-        return each.select(**of_ids).collect(engine="streaming").row(0)
+        named = {str(place): numbers.sum() for place, numbers in enumerate(of_ids)}
+        return each.select(**named).collect(engine="streaming").row(0)
 
     scored = predictions.select(labels.keys, n=1).drop_nulls()
     hashes = scored.select(pl.struct(names).hash()).collect(engine="streaming").to_series()
-    shared = 0
-    if hashes.n_unique() < len(hashes):
-        [shared] = sums(scored, shared=n.filter(n > 1).sum())
+    are_shared = hashes.n_unique() < len(hashes)
+    [shared] = sums(scored, n.filter(n > 1)) if are_shared else [0]
     if shared:
         yield (
             f"{shared} predictions share their id ({ids}) with another: each of them is scored, by "
@@ -421,10 +421,7 @@ def about_ids(
     if every is None or n_labels - n_met <= _MANY * n_met:
         return
     both = pl.concat([every.select(labels.keys, n=1).drop_nulls(), known])
-    waiting = n.filter(~is_known)
-    lonely, n_known, n_waiting, n_all = sums(
-        both, lonely=(n == 0).sum(), known=is_known.sum(), waiting=waiting.sum(), all=n.sum()
-    )
+    lonely, n_known, n_waiting, n_all = sums(both, n == 0, is_known, n.filter(~is_known), n)
     if _MANY * n_all < n_waiting < n_all and lonely > _MANY * n_known:
         yield (
             f"{lonely} of {n_known} labels have an id ({ids}) that no prediction has, and "
