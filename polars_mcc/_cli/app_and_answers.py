@@ -92,7 +92,7 @@ def run_verb(
         form = outputs.format_of_file(out, form)
         outputs.check_writable(out, log, [*reads, *options.values()])
     is_check = verb.__name__ == "check"
-    with seen() as labels:
+    with seen(log.log.roles.positive_label) as labels:
         frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)
     frame = shown(frame)
     if out is not None:
@@ -158,9 +158,9 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    for sentence in log.about_ids():
+    for sentence in log.about_ids(labels.labelled):
         say(sentence)
-    sides = LogLabels.of(log.log)
+    sides = LogLabels.of(log.log, log.apart)
     if is_check:
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
         sentences = chain(remarks(sides, labels, is_sound=True), by_day)

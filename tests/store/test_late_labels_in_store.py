@@ -16,6 +16,7 @@ from support import first
 import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._inputs.log_from_files import TypedLog
+from polars_mcc._inputs.read_files import Logs
 from polars_mcc._store import new_and_changed
 from polars_mcc._store.delta_table import Store
 
@@ -291,3 +292,24 @@ def test_a_damaged_input_does_not_keep_others_out(tmp_path):
         nights.keep("3d")
     (nights.predictions / "0.parquet").write_bytes(whole)
     assert nights.keep("3d") == {"counted": 1, "recounted": 1}
+
+
+def test_each_csv_file_is_looked_at_equally_often_in_any_store(tmp_path, monkeypatch):
+    scans = []
+    scan = Logs.scan_one
+    monkeypatch.setattr(Logs, "scan_one", lambda *of: scans.append(1) or scan(*of))
+    in_sum = []
+    for n in (3, 6, 9):
+        folders = [tmp_path / f"{name}{n}" for name in ("predictions", "labels", "store")]
+        for folder, column in zip(folders, ("pred", "gold"), strict=False):
+            folder.mkdir()
+            for file in range(n):
+                (folder / f"{file}.csv").write_text(f"id,{column}\n{file}a,x\n{file}b,y\n")
+        predictions, labels, store = map(str, folders)
+        scans.clear()
+        late = {"outcomes": labels, "on": "id", "recount": "all"}
+        done = polars_mcc.keep_counts(predictions, store, **late)
+        assert done["status"].to_list() == ["counted"] * n
+        in_sum.append(len(scans))
+    three, six, nine = in_sum
+    assert nine - six == six - three
