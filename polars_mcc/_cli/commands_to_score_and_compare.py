@@ -160,7 +160,7 @@ def best_threshold(
         metric: The metric to optimize: a name of `polars-mcc metrics` that needs only the counts of
             two classes. It is minimized if less of it is better.
         min: A metric that must not be lower, such as ppv=0.9: the best threshold is taken of those
-            that keep it. Repeat --min for several.
+            that keep it. The answer has its values, and a verdict. Repeat --min for several.
         max: A metric that must not be higher, such as fpr=0.05. Repeat --max for several.
     """
     asked: dict[str, Any] = {"metric": metric, "thresholds": thresholds.asked}

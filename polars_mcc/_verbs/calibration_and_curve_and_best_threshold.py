@@ -264,18 +264,23 @@ def best_threshold(
           counts as 0, whatever the `zero_division` of the log is. Null if the slice lacks the gold
           rows that a metric needs, as MCC needs two classes, or if no threshold keeps `min` and
           `max`;
+        - with `min` or `max`, each metric that they name, such as `fpr`: its value there;
         - `shared_threshold`: the best threshold of all rows together, which keep `min` and `max`
           together: a slice may miss them there;
-        - `mcc_shared`: the score of the slice at the shared threshold; `loss`: how much worse this
-          is than the best, and 0 if it is better, as it may be where the slice misses `min` or
-          `max`;
+        - `mcc_shared`, and such as `fpr_shared`: the values of the slice at the shared threshold;
+          `loss`: how much worse its score is than the best, and 0 if it is better, as it may be
+          where the slice misses `min` or `max`;
+        - `verdict` (String), with `min` or `max`: "kept"; "no threshold keeps fpr ≤ 0.05"; "no
+          shared threshold keeps ..."; "the shared threshold does not keep ..."; or "not judged", as
+          the slice lacks the gold rows that a metric needs;
         - `n_null`: the rows not scored.
 
     The best of many thresholds scores better on the rows that chose it than on new rows. Choose the
     threshold on one part of the log, and score it on another part.
 
     Raises:
-        ValueError: `min` or `max` is no mapping, or a bound is outside the range of its metric.
+        ValueError: `min` or `max` is no mapping, or a bound is outside the range of its metric; two
+            metrics have one name.
 
     The errors of `curve` are raised too.
 
@@ -303,11 +308,10 @@ def best_threshold(
         if not (bound is None or isinstance(bound, Mapping)):
             raise refused(name, " says which metric to keep, as in ", option(name, {"ppv": 0.9}))
     rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
-    for rule in rules:
-        if rule.metric.name == chosen.name and rule.metric.formula != chosen.formula:
-            msg = f"two metrics are named '{chosen.name}': rename one of them, as in .alias('mine')"
-            raise ValueError(msg)
-    check_of_counts([chosen, *(rule.metric for rule in rules)])
-    cuts = thresholds_of(log, "best_threshold", keys, best_columns(chosen), thresholds)
-    kept = [(rule.metric, ~rule.misses()) for rule in rules]
-    return log.in_kind(cuts.log.answer(cuts.best(chosen, kept)))
+    asked = {(one.name, one.formula): one for one in (chosen, *(rule.metric for rule in rules))}
+    metrics = [*asked.values()]
+    check_of_counts(metrics)
+    signs = {"min": "≥", "max": "≤"}
+    kept = {f"{rule.value} {signs[rule.bound]} {rule.given}": ~rule.misses() for rule in rules}
+    cuts = thresholds_of(log, "best_threshold", keys, best_columns(metrics, kept), thresholds)
+    return log.in_kind(cuts.log.answer(cuts.best(metrics, kept)))
