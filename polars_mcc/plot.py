@@ -224,7 +224,7 @@ def calibration(result: pl.DataFrame) -> Charts:
     Args:
         result: A result of `calibration`. Each slice and model has a line with a point and an
             interval per bin. The dashed line is a perfectly calibrated score. A bin below it has
-            scores that are too high.
+            scores that are too high. Scores that are no probabilities have no such line.
 
     Returns:
         A layered altair chart. More than eight lines are facets, as in `over_time`.
@@ -240,15 +240,19 @@ def calibration(result: pl.DataFrame) -> Charts:
     """
     rows = style.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
     largest = rows.select(pl.max_horizontal(pl.col("at", "high").max())).item() or 1.0
-    scale, title = alt.Scale(domain=[0, largest]), "rate of positive rows"
-    x = alt.X("at", title="mean score", type="quantitative", scale=scale)
+    are_probabilities = rows["at"].is_between(0, 1).all()
+    scale = alt.Scale(domain=[0, largest if are_probabilities else 1])
+    title = "rate of positive rows"
+    x = style.number_axis(alt.X, "at", "mean score")
+    x = x.scale(scale) if are_probabilities else x
     y = alt.Y("score", title=title, type="quantitative", scale=scale)
     low = alt.Y("low", title=title, type="quantitative", scale=scale)
     perfect = alt.Chart(pl.DataFrame({"at": [0.0, largest], "score": [0.0, largest]}))
+    diagonal = perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y)
     tooltip = style.tooltip(rows, "rate", at="score_mean")
     base = alt.Chart(rows).encode(x=x, color=style.line_colours(rows), tooltip=tooltip)
     layers = [
-        perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y),
+        *([diagonal] if are_probabilities else []),
         base.mark_rule(strokeWidth=1.5).encode(y=low, y2=alt.Y2("high")),
         base.mark_line(point=True).encode(y=y),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from cyclopts import Parameter
@@ -175,7 +175,7 @@ def best_threshold(
 def calibration(
     *logs: shared_options.LogPaths,
     sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
-    bins: int = defaults.BINS,
+    bins: int | Literal["none"] = defaults.BINS,
     ci: float = defaults.LEVEL,
     output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
@@ -187,10 +187,11 @@ def calibration(
 
     Args:
         bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
-            bins of equal size. Equal scores are in one bin, so there may be fewer bins.
+            bins of equal size. Equal scores are in one bin, so there may be fewer bins. none: a bin
+            per score, of any numbers, such as deciles from 1 to 10.
         ci: The confidence level of the interval of each rate.
     """
-    run_verb(PredictionLog.calibration, sliced.read(logs), output, bins=bins, ci=ci)
+    run_verb(PredictionLog.calibration, sliced.read(logs), output, bins=or_none(bins), ci=ci)
 
 
 @command

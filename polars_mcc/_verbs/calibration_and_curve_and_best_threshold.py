@@ -33,7 +33,10 @@ from polars_mcc._metrics.thresholds import (
 
 
 def calibration(
-    log: Described[FrameT], *keys: IntoKey, bins: int = defaults.BINS, ci: float = defaults.LEVEL
+    log: Described[FrameT],
+    *keys: IntoKey,
+    bins: int | None = defaults.BINS,
+    ci: float = defaults.LEVEL,
 ) -> FrameT:
     """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
 
@@ -47,7 +50,8 @@ def calibration(
         bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
             bins of equal size. Equal scores are in one bin, that of their middle, so there may be
             fewer bins. scikit-learn's `calibration_curve(strategy="quantile")` has the same bins if
-            all scores differ and `bins` divides the number of rows: see the notes.
+            all scores differ and `bins` divides the number of rows: see the notes. None: a bin per
+            score, of any numbers, such as deciles from 1 to 10: the rate of positive rows at each.
         ci: The confidence level of the interval of each rate.
 
     Returns:
@@ -77,7 +81,8 @@ def calibration(
     Raises:
         ValueError: The log has no score; gold is not Boolean and there is no `positive`; `bins` is
             below 1; `ci` is not between 0 and 1; the log has `nulls="label"`.
-        polars.exceptions.InvalidOperationError: On `collect`: a score is not between 0 and 1.
+        polars.exceptions.InvalidOperationError: On `collect`: a score is not between 0 and 1, and
+            `bins` is not None.
 
     The errors of `by` are raised too.
 
@@ -107,7 +112,8 @@ def calibration(
     Command line:
         polars-mcc calibration logs/ --score probability --positive fraud --by country --bins 5
     """
-    check_at_least("bins", bins, 1)
+    if bins is not None:
+        check_at_least("bins", bins, 1)
     check_level(ci)
     log.roles.check_without("calibration", "a score has two classes", "nulls")
     numbers = ["n", *([] if log.roles.cluster is None else ["n_clusters"])]

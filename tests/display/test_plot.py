@@ -345,6 +345,11 @@ def test_a_reliability_diagram_has_a_line_per_slice_and_the_diagonal():
         assert [row[name] for row in line["rows"]] == answer[column].to_list()
     assert {row["line"] for row in line["rows"]} == {"tv", "null", "pc"}
     assert (rule["encoding"]["y"]["field"], rule["encoding"]["y2"]["field"]) == ("low", "high")
+    answer = LOG.mcc(positive="ant", score="score").calibration("device", bins=None)
+    assert answer["score_max"].max() > 1
+    rule, line = layers_of(plot.calibration(answer))  # no diagonal
+    assert rule["encoding"]["y"]["scale"] == {"domain": [0, 1]}
+    assert [row["at"] for row in line["rows"]] == answer["score_min"].to_list()
 
 
 def test_a_matrix_wide_and_long():
