@@ -14,6 +14,7 @@ from typing import Any, cast
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._base.values_as_text_or_markdown import label_text
 from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import Chart, Charts, alt
 from polars_mcc._display.funnel_and_changes_charts import changes, funnel
@@ -46,11 +47,12 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     """Draw the score of each slice as a point with its interval: a forest plot.
 
     Args:
-        result: A result of `by`. With `ci`, the chart has intervals. With `total`, the total is a
-            line to compare with. The area of a point grows with the rows of the slice. Several
-            models have a colour each. A cross marks a slice in which the model predicts one class
-            only: its MCC is 0. A slice whose score is 0/0, as with one gold class, has no point; it
-            is marked "○ 0/0". Without `ci` both look alike: the cross marks every MCC of 0.
+        result: A result of `by`; or of `classes`, whose labels are then slices, with as many rows
+            as `support`. With `ci`, the chart has intervals. With `total`, the total is a line to
+            compare with. The area of a point grows with the rows of the slice. Several models have
+            a colour each. A cross marks a slice in which the model predicts one class only: its MCC
+            is 0. A slice whose score is 0/0, as with one gold class, has no point; it is marked
+            "○ 0/0". Without `ci` both look alike: the cross marks every MCC of 0.
         metric: The column to draw.
         sort: Draw the lowest score first. False: keep the order of the result.
 
@@ -69,6 +71,10 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart = polars_mcc.plot.slices(log.mcc.by(each("ink_band", total=True), ci=0.95))
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
+    own = result.columns[: len(key_columns(result)) + 1]
+    if own[-1:] == ["label"]:
+        others = ~cs.by_name(*own, "support", "n", require_all=False)
+        result = result.select(*map(as_expr, own), pl.col("support").alias("n"), others)
     style.check_drawable(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
@@ -241,21 +247,19 @@ def calibration(result: pl.DataFrame) -> Charts:
     rows = style.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
     largest = rows.select(pl.max_horizontal(pl.col("at", "high").max())).item() or 1.0
     are_probabilities = rows["at"].is_between(0, 1).all()
-    scale = alt.Scale(domain=[0, largest if are_probabilities else 1])
-    title = "rate of positive rows"
+    scale, title = alt.Scale(domain=[0, min(largest, 1.0)]), "rate of positive rows"
     x = style.number_axis(alt.X, "at", "mean score")
     x = x.scale(scale) if are_probabilities else x
     y = alt.Y("score", title=title, type="quantitative", scale=scale)
     low = alt.Y("low", title=title, type="quantitative", scale=scale)
     perfect = alt.Chart(pl.DataFrame({"at": [0.0, largest], "score": [0.0, largest]}))
-    diagonal = perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y)
     tooltip = style.tooltip(rows, "rate", at="score_mean")
     base = alt.Chart(rows).encode(x=x, color=style.line_colours(rows), tooltip=tooltip)
     layers = [
-        *([diagonal] if are_probabilities else []),
+        perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y),
         base.mark_rule(strokeWidth=1.5).encode(y=low, y2=alt.Y2("high")),
         base.mark_line(point=True).encode(y=y),
-    ]
+    ][0 if are_probabilities else 1 :]
     return style.faceted_chart(layers, rows, width=360, height=360)
 
 
@@ -282,6 +286,8 @@ def confusion(result: pl.DataFrame) -> Chart:
         >>> chart.save("confusion.svg")  # doctest: +SKIP
     """
     style.check_drawable(result, "confusion()", "gold", "n_null")
+    if "contribution" in result.columns and "pred" in result.columns:
+        raise ValueError("the result has confusions only, no matrix: ask without top")
     keys = key_columns(result)
     if result.select(map(as_expr, keys)).unique().height > 1:
         msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
@@ -291,7 +297,8 @@ def confusion(result: pl.DataFrame) -> Chart:
         cells = result.select("gold", "pred", n=value)
     else:
         labels = result.columns[len(keys) + 1 : -1]
-        cells = result.unpivot(
+        golds = pl.Series("gold", [*map(label_text, result["gold"])], pl.String)
+        cells = result.with_columns(golds).unpivot(
             cs.by_name(labels), index="gold", variable_name="pred", value_name="n"
         )
     cells = with_texts(cells, ["gold", "pred"]).with_columns(
