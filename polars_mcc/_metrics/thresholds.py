@@ -108,6 +108,14 @@ class ScoreThresholds:
         )
         better, worse = pl.col(name), pl.col(f"{name}_shared")
         loss = worse - better if metrics[0].less_is_better else better - worse
+        conditions = " and ".join(kept)
+        verdicts = {
+            "not judged": pl.col("is_kept").is_null(),
+            f"no threshold keeps {conditions}": ~pl.col("is_kept"),
+            f"no shared threshold keeps {conditions}": pl.col("shared").is_null(),
+            f"the shared threshold does not keep {conditions}": ~pl.col("shared_is_kept"),
+        }
+        said = [pl.when(is_so).then(pl.lit(verdict)) for verdict, is_so in verdicts.items()]
         return (
             log.beside(log.beside(slices, own), at_shared)
             .with_columns(
@@ -115,7 +123,7 @@ class ScoreThresholds:
                 shared_threshold=self._threshold("shared"),
                 # Both may be infinite. A shared threshold may miss the bounds of a slice.
                 loss=pl.when(better == worse).then(0.0).otherwise(loss.clip(lower_bound=0.0)),
-                verdict=_verdict(" and ".join(kept)),
+                verdict=pl.coalesce(*said, pl.lit("kept")),
             )
             .select(*log.slice, *best_columns(metrics, kept), *log.unscored[1:])
         )
@@ -217,22 +225,6 @@ class ScoreThresholds:
             return pl.col(score)
         places, listed = range(1, len(self.listed) + 1), self.listed
         return pl.col(score).replace_strict(places, listed, default=None, return_dtype=listed.dtype)
-
-
-def _verdict(conditions: str) -> pl.Expr:
-    """Whether the thresholds of a slice keep the conditions, as a sentence."""
-    is_kept, shared_is_kept = pl.col("is_kept"), pl.col("shared_is_kept")
-    return (
-        pl.when(is_kept.is_null())
-        .then(pl.lit("not judged"))
-        .when(~is_kept)
-        .then(pl.lit(f"no threshold keeps {conditions}"))
-        .when(pl.col("shared").is_null())
-        .then(pl.lit(f"no shared threshold keeps {conditions}"))
-        .when(~shared_is_kept)
-        .then(pl.lit(f"the shared threshold does not keep {conditions}"))
-        .otherwise(pl.lit("kept"))
-    )
 
 
 def _cut_at(log: SlicedLog, thresholds: Sequence[Number]) -> SlicedLog:
