@@ -71,10 +71,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart = polars_mcc.plot.slices(log.mcc.by(each("ink_band", total=True), ci=0.95))
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
-    own = result.columns[: len(key_columns(result)) + 1]
-    if own[-1:] == ["label"]:
-        others = ~cs.by_name(*own, "support", "n", require_all=False)
-        result = result.select(*map(as_expr, own), pl.col("support").alias("n"), others)
+    style.check_drawable(result, "by()", metric)
+    if result.columns[len(key_columns(result)) :][:1] == ["label"]:  # of `classes`
+        result = result.drop("n", strict=False).rename({"support": "n"})
     style.check_drawable(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)

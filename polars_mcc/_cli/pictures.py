@@ -33,12 +33,10 @@ def picture(
         charts = [
             plot.confusion(of).properties(title=legible_name(f"{s}")) for (s,), of in of_slices
         ]
-    elif verb == "calibration":
-        charts = [plot.calibration(answer)]
     elif verb == "changes":
         charts = [_changes(log, answer, every=options["every"], metric=options["metric"])]
     else:
-        charts = [plot.differences(answer, sort=verb != "worst")]
+        charts = [(plot.calibration if verb == "calibration" else plot.differences)(answer)]
     of_whole = {"config": charts[0].config, "padding": charts[0].padding}
     for chart in charts:  # A part of a chart has neither.
         chart.config = chart.padding = alt.Undefined

@@ -404,8 +404,6 @@ def test_classes_are_slices_with_as_many_rows_as_their_support():
             if recall is not None
         }
         assert {(r["slice"], r["model"], r["n"], r["score"]) for r in drawn} == wanted
-    with pytest.raises(pl.exceptions.DuplicateError, match="n"):
-        plot.slices(LOG.rename({"key": "n"}).mcc.classes("n"))
 
 
 @pytest.mark.slow
