@@ -138,7 +138,7 @@ LIMITS = [(2**20, 2**15, 2**23), (2**20, 0, 2**23), (2**8, 0, 9), (4, 0, 2**23),
 @pytest.mark.parametrize("verb", first(4, VERBS.values()), ids=VERBS)
 @given(logs(), st.sampled_from([*PLANS]), st.sampled_from(LIMITS))
 @settings(
-    max_examples=settings.default.max_examples // 2,
+    max_examples=settings.default.max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
