@@ -14,6 +14,7 @@ from typing import Any, cast
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._base.values_as_text_or_markdown import label_text
 from polars_mcc._display import chart_style as style
 from polars_mcc._display.chart_style import Chart, Charts, alt
 from polars_mcc._display.funnel_and_changes_charts import changes, funnel
@@ -46,11 +47,12 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     """Draw the score of each slice as a point with its interval: a forest plot.
 
     Args:
-        result: A result of `by`. With `ci`, the chart has intervals. With `total`, the total is a
-            line to compare with. The area of a point grows with the rows of the slice. Several
-            models have a colour each. A cross marks a slice in which the model predicts one class
-            only: its MCC is 0. A slice whose score is 0/0, as with one gold class, has no point; it
-            is marked "○ 0/0". Without `ci` both look alike: the cross marks every MCC of 0.
+        result: A result of `by`; or of `classes`, whose labels are then slices, with as many rows
+            as `support`. With `ci`, the chart has intervals. With `total`, the total is a line to
+            compare with. The area of a point grows with the rows of the slice. Several models have
+            a colour each. A cross marks a slice in which the model predicts one class only: its MCC
+            is 0. A slice whose score is 0/0, as with one gold class, has no point; it is marked
+            "○ 0/0". Without `ci` both look alike: the cross marks every MCC of 0.
         metric: The column to draw.
         sort: Draw the lowest score first. False: keep the order of the result.
 
@@ -69,6 +71,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart = polars_mcc.plot.slices(log.mcc.by(each("ink_band", total=True), ci=0.95))
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
+    style.check_drawable(result, "by()", metric)
+    if result.columns[len(key_columns(result)) :][:1] == ["label"]:  # of `classes`
+        result = result.drop("n", strict=False).rename({"support": "n"})
     style.check_drawable(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
     rows = style.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
@@ -229,7 +234,7 @@ def calibration(result: pl.DataFrame) -> Charts:
     Args:
         result: A result of `calibration`. Each slice and model has a line with a point and an
             interval per bin. The dashed line is a perfectly calibrated score. A bin below it has
-            scores that are too high.
+            scores that are too high. Scores that are no probabilities have no such line.
 
     Returns:
         A layered altair chart. More than eight lines are facets, as in `over_time`.
@@ -245,8 +250,10 @@ def calibration(result: pl.DataFrame) -> Charts:
     """
     rows = style.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
     largest = rows.select(pl.max_horizontal(pl.col("at", "high").max())).item() or 1.0
-    scale, title = alt.Scale(domain=[0, largest]), "rate of positive rows"
-    x = alt.X("at", title="mean score", type="quantitative", scale=scale)
+    are_probabilities = rows["at"].is_between(0, 1).all()
+    scale, title = alt.Scale(domain=[0, min(largest, 1.0)]), "rate of positive rows"
+    x = style.number_axis(alt.X, "at", "mean score")
+    x = x.scale(scale) if are_probabilities else x
     y = alt.Y("score", title=title, type="quantitative", scale=scale)
     low = alt.Y("low", title=title, type="quantitative", scale=scale)
     perfect = alt.Chart(pl.DataFrame({"at": [0.0, largest], "score": [0.0, largest]}))
@@ -256,7 +263,7 @@ def calibration(result: pl.DataFrame) -> Charts:
         perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y),
         base.mark_rule(strokeWidth=1.5).encode(y=low, y2=alt.Y2("high")),
         base.mark_line(point=True).encode(y=y),
-    ]
+    ][0 if are_probabilities else 1 :]
     return style.faceted_chart(layers, rows, width=360, height=360)
 
 
@@ -283,6 +290,8 @@ def confusion(result: pl.DataFrame) -> Chart:
         >>> chart.save("confusion.svg")  # doctest: +SKIP
     """
     style.check_drawable(result, "confusion()", "gold", "n_null")
+    if "contribution" in result.columns and "pred" in result.columns:
+        raise ValueError("the result has confusions only, no matrix: ask without top")
     keys = key_columns(result)
     if result.select(map(as_expr, keys)).unique().height > 1:
         msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
@@ -292,7 +301,8 @@ def confusion(result: pl.DataFrame) -> Chart:
         cells = result.select("gold", "pred", n=value)
     else:
         labels = result.columns[len(keys) + 1 : -1]
-        cells = result.unpivot(
+        golds = pl.Series("gold", [*map(label_text, result["gold"])], pl.String)
+        cells = result.with_columns(golds).unpivot(
             cs.by_name(labels), index="gold", variable_name="pred", value_name="n"
         )
     cells = with_texts(cells, ["gold", "pred"]).with_columns(

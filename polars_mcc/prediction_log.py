@@ -15,7 +15,7 @@ import polars as pl
 from polars_mcc._base.errors_and_warnings import in_own_words, warn_of
 from polars_mcc._base.message_parts import Words, as_code, refused
 from polars_mcc._base.unstable_polars import deferred
-from polars_mcc._counts.label_hashes import Seen, seen
+from polars_mcc._counts.label_hashes import SEEN, Seen, seen
 from polars_mcc._counts.warnings_on_labels_and_keys import LogLabels, key_is_gold, remarks
 from polars_mcc._counts.warnings_on_missing_labels import seldom_of_late, sooner_for_some
 from polars_mcc._frame.columns import Frame, FrameT
@@ -69,17 +69,18 @@ def _as_method(verb: VerbT) -> VerbT:
         }
         # Else the answer is lazy, and warns when it is collected: see `interval_options.inferred`.
         is_answered_here = isinstance(log.frame, pl.DataFrame) or verb is _check
-        with seen() if is_answered_here else nullcontext(Seen()) as labels:
-            try:
-                with in_own_words():
-                    answer = _answered(log, verb, given, options)
-            except MissingColumn as error:
-                named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
-                error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
-                raise
-            except CheckError:
-                warn_of(_warnings(log, verb, given, {**defaults, **options}, labels))
-                raise
+        labels = Seen()
+        try:
+            counting = seen(log.roles.positive_label) if is_answered_here else nullcontext(labels)
+            with counting as labels, in_own_words():
+                answer = _answered(log, verb, given, options)
+        except MissingColumn as error:
+            named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
+            error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
+            raise
+        except CheckError:
+            warn_of(_warnings(log, verb, given, {**defaults, **options}, labels))
+            raise
         warn_of(_warnings(log, verb, given, {**defaults, **options}, labels))
         return answer
 
@@ -131,6 +132,8 @@ def _warnings(
     The rows of a lazy log are not read, but `check` of rows of some age looks at their labels by
     day. `check` itself refuses scores that are 0 or 0/0.
     """
+    if verb is _check and SEEN.get() is not None:
+        return  # A command looks at labels later.
     is_read = isinstance(log.frame, pl.DataFrame) and verb not in (_changes, _report)
     if isinstance(log.frame, Frame) and (is_read or verb is _check):
         frame = log.frame.lazy()

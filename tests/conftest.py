@@ -38,13 +38,21 @@ settings.register_profile("long", settings.get_profile("default"), max_examples=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-LONGEST = ("test_processes_that_are_killed", "test_any_operations_leave_what_a_recount_finds")
+LONGEST = (
+    "test_any_operations_leave_what_a_recount_finds",
+    "test_blocks_run_and_show_what_they_print[every_night.md]",
+    "test_under_strict_mypy",
+    "test_the_documentation_is_built",
+    "test_the_interval_of_a_ratio_holds_as_often_as_the_docstring_says",
+    "test_a_run_",  # of a store
+    "test_a_fall_is_found_once_and_nothing_else_is",
+)
 
 
 def pytest_collection_modifyitems(config, items):
     """A docstring that a verb and the method of a log have is tried once.
 
-    Tests of a minute come first: one that came last would leave the other cores with nothing to do.
+    Long tests come first: one that came last would leave the other cores with nothing to do.
     """
     docstrings, twice = set(), []
     for item in items:

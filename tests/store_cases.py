@@ -26,6 +26,8 @@ KEYS = ["country", "day"]
 class Logs:
     """A folder of log files, and the rows of each version of each file."""
 
+    smallest = 0
+
     def __init__(self, folder: Path, seed: int = 0) -> None:
         self.folder = folder
         self.draw = random.Random(seed)
@@ -37,8 +39,8 @@ class Logs:
     def place(self) -> str:
         return str(self.folder)
 
-    def rows(self) -> pl.DataFrame:
-        size = self.draw.randrange(1, 300)
+    def rows(self, size: int | None = None) -> pl.DataFrame:
+        size = self.draw.randrange(1, 300) if size is None else size
         return pl.DataFrame(
             {
                 "country": self.draw.choices(["DE", "FR", None], k=size),
@@ -46,21 +48,24 @@ class Logs:
                 "gold": self.draw.choices(["cat", "dog", "emu"], k=size),
                 "pred": self.draw.choices(["cat", "dog", None], k=size),
             },
-            schema_overrides={"country": pl.String, "pred": pl.String},
+            schema={"country": pl.String, "day": pl.Int64, "gold": pl.String, "pred": pl.String},
         )
 
-    def write(self, name: str) -> Path:
+    def write(self, name: str, size: int | None = None) -> Path:
         """Write or rewrite a file. Each write has its own modification time."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         beside = path.with_name(f".{path.name}")
-        rows = self.rows()
+        rows = self.rows(size)
         rows.write_parquet(beside)
         self.clock += self.draw.randrange(10**7, 10**9)
         os.utime(beside, ns=(self.clock, self.clock))
         beside.replace(path)
         self.versions[str(path), str(self.clock)] = rows
         return path
+
+    def delete(self, name: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
 
     def now(self) -> dict[str, str]:
         """The current version of each file."""
@@ -81,12 +86,15 @@ class Logs:
         said = contents(store)
         if not said:
             return not self.now()
-        same_scores(store, pl.concat([self.versions[one] for one in said]).lazy())
+        same_counts(store, pl.concat([self.versions[one] for one in said]).lazy())
         return {*said} == {*self.now().items()}
 
 
 class Objects(Logs):
     """Log files in a bucket. The version of an object is its ETag."""
+
+    smallest = 1
+    """deltalake keeps other threads, as that of the server, waiting while it notes empty inputs."""
 
     def __init__(self, bucket: str, seed: int = 0) -> None:
         self.bucket = bucket
@@ -99,8 +107,8 @@ class Objects(Logs):
     def place(self) -> str:
         return f"s3://{self.bucket}/logs"
 
-    def write(self, name: str) -> str:
-        rows, file = self.rows(), io.BytesIO()
+    def write(self, name: str, size: int | None = None) -> str:
+        rows, file = self.rows(size), io.BytesIO()
         rows.write_parquet(file)
         return self.put(name, file.getvalue(), rows)
 
@@ -109,6 +117,9 @@ class Objects(Logs):
         path = f"{self.place}/{name}"
         self.versions[path, put["ETag"]] = rows
         return path
+
+    def delete(self, name: str) -> None:
+        self.client.delete_object(Bucket=self.bucket, Key=f"logs/{name}")
 
     def now(self) -> dict[str, str]:
         found: list[dict[str, Any]] = self.client.list_objects_v2(
@@ -123,6 +134,11 @@ class Objects(Logs):
 def same_scores(store: Path | str, log: pl.LazyFrame) -> None:
     kept, rows = PredictionLog.from_store(store), PredictionLog(log)
     assert_frame_equal(kept.by("country", ci=0.9).collect(), rows.by("country", ci=0.9).collect())
+    same_counts(store, log)
+
+
+def same_counts(store: Path | str, log: pl.LazyFrame) -> None:
+    kept, rows = PredictionLog.from_store(store), PredictionLog(log)
     assert_frame_equal(kept.counts(*KEYS).collect(), rows.counts(*KEYS).collect())
 
 

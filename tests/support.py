@@ -18,7 +18,7 @@ from tables import counts_of
 import polars_mcc
 
 CODES = range(6)
-MANY = 130  # cases of a test, at most
+MANY = 80  # cases of a test, at most
 NAMES = ["ant", "bee", "cat", "dog", "elk", "fox"]
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
 LABELS = {

@@ -79,17 +79,27 @@ class Page(HTMLParser):
             self.links.append(found["href"])
 
 
-def build_documentation(examples: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(examples / "build_docs.py"), str(site)]
-    return subprocess.run(command, check=False, capture_output=True, text=True)
-
-
 @pytest.mark.slow
 def test_the_documentation_is_built(tmp_path):
-    """Every public name has an entry, every guide a place, and every link leads somewhere."""
-    site = tmp_path / "site"
-    built = build_documentation(EXAMPLES, site)
-    assert built.returncode == 0, built.stderr
+    """Every public name has an entry, every guide a place, and every link leads somewhere.
+
+    What does not is an error: two dead links of a copy, and a page without a place; no others.
+    """
+    for path in ROOT.iterdir():
+        if path != EXAMPLES:
+            (tmp_path / path.name).symlink_to(path)
+    examples, site = tmp_path / "examples", tmp_path / "site"
+    shutil.copytree(EXAMPLES, examples)
+    with (examples / "glossary.md").open("a", encoding="utf-8") as page:
+        page.write("\n[A page](nowhere.md), [a heading](metrics.md#no-heading).\n")
+    (examples / "guide/lost.md").write_text("# In no navigation\n", "utf-8")
+    command = [sys.executable, str(examples / "build_docs.py"), str(site)]
+    built = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert built.returncode == 1
+    assert re.search(r"glossary.md:\d+: .*nowhere.md", built.stderr)
+    assert re.search(r"glossary.md:\d+: .*no-heading", built.stderr)
+    assert re.search(r"lost.md: .*isn't included", built.stderr)
+    assert len(re.findall("WARNING|ERROR", built.stderr)) == 3, built.stderr
     texts = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     pages = {path: Page(text) for path, text in texts.items()}
 
@@ -109,7 +119,7 @@ def test_the_documentation_is_built(tmp_path):
         (path, link)
         for path, page in pages.items()
         for link in [*page.links, *page.loaded]
-        if not re.match(r"\w+:", link)
+        if not re.match(r"\w+:", link) and not re.search("nowhere|no-heading", link)
     ]
     assert len(inside) > 1000
     for path, link in inside:
@@ -131,22 +141,6 @@ def test_the_documentation_is_built(tmp_path):
         for page in ([at] if isinstance(at, int) else at)
     }
     assert {*guides, "index", "reference/functions", *(f"reference/{v}" for v in verbs)} <= found
-
-
-@pytest.mark.slow
-def test_a_dead_link_of_the_documentation_is_an_error(tmp_path):
-    for path in ROOT.iterdir():
-        if path != EXAMPLES:
-            (tmp_path / path.name).symlink_to(path)
-    shutil.copytree(EXAMPLES, tmp_path / "examples")
-    with (tmp_path / "examples/glossary.md").open("a", encoding="utf-8") as page:
-        page.write("\n[A page](nowhere.md), [a heading](metrics.md#no-heading).\n")
-    (tmp_path / "examples/guide/lost.md").write_text("# In no navigation\n", "utf-8")
-    built = build_documentation(tmp_path / "examples", tmp_path / "site")
-    assert built.returncode == 1
-    assert re.search(r"glossary.md:\d+: .*nowhere.md", built.stderr)
-    assert re.search(r"glossary.md:\d+: .*no-heading", built.stderr)
-    assert re.search(r"lost.md: .*isn't included", built.stderr)
 
 
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter

@@ -108,7 +108,13 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     "curve": lambda asked: asked.scores.curve(*asked.keys[:1], thresholds=5),
     "curve, listed": lambda asked: asked.scores.curve(each(*asked.keys[:1]), thresholds=[0.2, 0.5]),
     "best_threshold": lambda asked: asked.scores.best_threshold(*asked.keys[:1]),
+    "best_threshold, kept": lambda asked: asked.scores.best_threshold(
+        *asked.keys[:1], max={"fpr": 0.4}
+    ),
     "calibration": lambda asked: asked.log(score=asked.score).calibration(*asked.keys),
+    "calibration, per score": lambda asked: asked.log(score=asked.score).calibration(
+        *asked.keys, bins=None
+    ),
     "check": lambda asked: asked.weighed.check(*asked.keys, min={"mcc": -1, "f1": 0}, ci=0.9),
     "check, thresholds": lambda asked: asked.log.check(asked.one, min=asked.thresholds()),
     "check, baseline": lambda asked: asked.log.check(
@@ -127,6 +133,7 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
 }
 CHARTS = {
     "slices": lambda asked: plot.slices(asked.by()),
+    "slices, classes": lambda asked: plot.slices(asked.users.classes(*asked.keys, ci=0.9)),
     "slices, crossed": lambda asked: plot.slices(asked.models.by(*asked.keys, ci=0.9)),
     "differences": lambda asked: plot.differences(asked.models.compare(*asked.keys)),
     "over_time": lambda asked: plot.over_time(asked.models.by(asked.one, asked.day)),

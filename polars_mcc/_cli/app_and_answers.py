@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from itertools import chain
 from typing import Any
 
@@ -87,19 +87,24 @@ def run_verb(
 
     `reads` are other files that are read. Returns what was written or printed.
     """
-    out, form = output.out, output.format
+    out, form, name = output.out, str(output.format), verb.__name__
     if out is not None:
-        form = outputs.format_of_file(out, form)
+        form = outputs.format_of_file(out, form, name)
         outputs.check_writable(out, log, [*reads, *options.values()])
-    is_check = verb.__name__ == "check"
-    with seen() as labels:
+        as_file: Callable[[pl.DataFrame, str], bytes] = outputs.as_bytes
+        if form in outputs.PICTURES:
+            from polars_mcc._cli.pictures import picture  # noqa: PLC0415 - altair is optional
+
+            as_file = partial(picture, name, log, options)
+    is_check = name == "check"
+    with seen(log.log.roles.positive_label) as labels:
         frame = log.collect("", lambda rows: _call(verb, log, rows, options), is_lazy=not is_check)
     frame = shown(frame)
     if out is not None:
-        outputs.write_whole(out, lambda: outputs.as_bytes(frame, form))
+        outputs.write_whole(out, lambda: as_file(frame, form))
     say_warnings(log, options, labels, is_check=is_check)
     if out is None:
-        left_out = outputs.hidden_columns(frame, verb.__name__) if form == "table" else []
+        left_out = outputs.hidden_columns(frame, name) if form == "table" else []
         _print(frame, form, as_text, left_out)
         return frame
     say(f"{rows_in_words(frame.height)} written to {out}")
@@ -128,7 +133,7 @@ def _call(
 
 def _print(
     frame: pl.DataFrame,
-    form: outputs.Format,
+    form: str,
     as_text: Callable[[pl.DataFrame], str],
     left_out: Sequence[str],
 ) -> None:
@@ -158,9 +163,9 @@ def say_warnings(
     """
     say_hidden_files(log.inputs)
     say_spellings(log)
-    for sentence in log.about_ids():
+    for sentence in log.about_ids(labels.labelled):
         say(sentence)
-    sides = LogLabels.of(log.log)
+    sides = LogLabels.of(log.log, log.apart)
     if is_check:
         by_day = seldom_of_late(log.log, lambda query: query(log.rows).collect(engine="streaming"))
         sentences = chain(remarks(sides, labels, is_sound=True), by_day)

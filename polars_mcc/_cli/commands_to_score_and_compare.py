@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from cyclopts import Parameter
@@ -161,7 +161,7 @@ def best_threshold(
         metric: The metric to optimize: a name of `polars-mcc metrics` that needs only the counts of
             two classes. It is minimized if less of it is better.
         min: A metric that must not be lower, such as ppv=0.9: the best threshold is taken of those
-            that keep it. Repeat --min for several.
+            that keep it. The answer has its values, and a verdict. Repeat --min for several.
         max: A metric that must not be higher, such as fpr=0.05. Repeat --max for several.
     """
     asked: dict[str, Any] = {"metric": metric, "thresholds": thresholds.asked}
@@ -176,7 +176,7 @@ def best_threshold(
 def calibration(
     *logs: shared_options.LogPaths,
     sliced: shared_options.LogAndKeys = shared_options.LogAndKeys(),
-    bins: int = defaults.BINS,
+    bins: int | Literal["none"] = defaults.BINS,
     ci: float = defaults.LEVEL,
     output: shared_options.OutputOptions = shared_options.OutputOptions(),
 ) -> None:
@@ -188,10 +188,11 @@ def calibration(
 
     Args:
         bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
-            bins of equal size. Equal scores are in one bin, so there may be fewer bins.
+            bins of equal size. Equal scores are in one bin, so there may be fewer bins. none: a bin
+            per score, of any numbers, such as deciles from 1 to 10.
         ci: The confidence level of the interval of each rate.
     """
-    run_verb(PredictionLog.calibration, sliced.read(logs), output, bins=bins, ci=ci)
+    run_verb(PredictionLog.calibration, sliced.read(logs), output, bins=or_none(bins), ci=ci)
 
 
 @command

@@ -376,7 +376,7 @@ def report(
     }
     made_by = {what: text for what, text in made_by.items() if text}
     options = {**vars(asked), "format": form}
-    with seen() as labels:
+    with seen(log.log.roles.positive_label) as labels:
         settings = ReportSettings(**options, in_words=in_shell)
         page = write_report(log.log, log.keys, log.collect, settings, made_by)
     outputs.write_whole(out, page.encode)

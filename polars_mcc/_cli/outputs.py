@@ -26,28 +26,40 @@ from polars_mcc._inputs.log_from_files import TypedLog
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
 
+PICTURES = ("svg", "png", "html")
+"""The formats of pictures, as the suffixes of their files say."""
+
+DRAWN: tuple[str, ...] = ("by", "score", "classes", "confusion", "curve", "calibration")
+DRAWN += ("compare", "contrast", "drift", "changes", "worst")
+"""The verbs whose answers have a chart."""
+
 IN_TERMINAL = ("table", "wide")
 """The formats that are drawn for a terminal, not for a file."""
 
-_SUFFIXES: dict[str, Format] = {
+_SUFFIXES: dict[str, str] = {
     ".parquet": "parquet",
     ".csv": "csv",
     ".json": "json",
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
     ".md": "markdown",
+    **{f".{picture}": picture for picture in PICTURES},
 }
 
 
-def format_of_file(out: Path, form: Format) -> Format:
-    """The format of a file: `form`, or the format of the suffix if `form` is for a terminal."""
+def format_of_file(out: Path, form: str, verb: str) -> str:
+    """The format of a file: `form`, or that of the suffix if `form` is for a terminal."""
     if form not in IN_TERMINAL:
         return form
-    if out.suffix.lower() not in _SUFFIXES:
+    suffix = out.suffix.lower()
+    if suffix not in _SUFFIXES:
         msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}, "
         msg += "or pass a format, as in --format csv"
         raise ValueError(msg)
-    return _SUFFIXES[out.suffix.lower()]
+    if _SUFFIXES[suffix] in PICTURES and verb not in DRAWN:
+        which = f"only {', '.join(DRAWN)} have a chart"
+        raise ValueError(f"cannot write '{out}': {which}; write a table, such as .csv")
+    return _SUFFIXES[suffix]
 
 
 def check_writable(out: Path, log: TypedLog, options: Iterable[object]) -> None:
@@ -117,7 +129,7 @@ def _synchronise(folder: Path) -> None:
             os.close(opened)
 
 
-def as_bytes(answer: pl.DataFrame, form: Format) -> bytes:
+def as_bytes(answer: pl.DataFrame, form: str) -> bytes:
     """The bytes of an answer in a format for files."""
     if form == "parquet":
         file = io.BytesIO()

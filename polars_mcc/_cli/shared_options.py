@@ -192,7 +192,8 @@ class OutputOptions:
     """The file and the format of the answer.
 
     Attributes:
-        out: Write the answer to a file (.parquet, .csv, .json, .ndjson or .md). An old file is
+        out: Write the answer to a file (.parquet, .csv, .json, .ndjson or .md), or its picture
+            (.svg, .png or .html): a chart per metric, or per confusion matrix. An old file is
             replaced only when the new one is complete.
         format: The output format. With table or wide, the suffix of --out decides. The table of
             worst, compare, contrast and drift leaves out some columns; wide shows all. table, wide

@@ -118,37 +118,47 @@ class Seen:
 
     named: NamedLabels = field(default_factory=dict)
     """They are looked for among the counted labels."""
+    positive: object = None
+    """The positive label that the log was described with."""
     hashes: pl.Series | None = None
     """The hashes of all counted labels, each once: of text, or of integers if some are named."""
     labelled: pl.DataFrame | None = None
     """How many rows of each prediction there are, and how many have a gold label: see
     `labelled_rows`."""
+    sound: set[str] = field(default_factory=set)
+    """The models that have hits, two gold classes and the positive label, as counts show."""
     is_sound: bool = False
-    """Whether counts of a lazy log show that each model has hits, two gold classes and the positive
-    label."""
+    """Whether counts of a lazy log show so of each model."""
 
     @classmethod
     def of(cls, log: SlicedLog, pairs: pl.DataFrame, positive: object, named: NamedLabels) -> Seen:
         """What the counts of the pairs of a log show; `named` are labels to look for."""
-        labels, is_hit = cls(named), pl.col("gold") == pl.col("pred")
+        labels = cls(named, positive)
         labels.look(log, pairs)
-        n_gold, sides = pl.col("gold").n_unique() >= 2, ["gold", "pred"]
+        labels.is_sound = labels._sound(log, pairs) == {*log.models}
+        return labels
+
+    def _sound(self, log: SlicedLog, pairs: pl.DataFrame) -> set[str]:
+        """The models with hits and two gold classes, if the positive label is there."""
+        positive, is_hit, sides = self.positive, pl.col("gold") == pl.col("pred"), ["gold", "pred"]
         if log.is_of_scores:  # Gold says whether a row is positive.
             is_hit, positive = pl.lit(value=True), None
         if positive is not None and log.with_text is not None:
             positive = hashed(pl.Series([positive], dtype=pl.String)).item()
         scored = pairs.filter(pl.col("n") > 0, pl.all_horizontal(pl.col(sides).is_not_null()))
-        of_models = scored.group_by(MODEL if log.has_models else pl.lit(0))
-        facts = of_models.agg(is_sound=is_hit.any() & n_gold)["is_sound"]
-        is_there = positive is None or any(positive in scored[side] for side in sides)
-        labels.is_sound = is_there and facts.all() and len(facts) == len(log.models)
-        return labels
+        if positive is not None and not any(positive in scored[side] for side in sides):
+            return set()
+        of_models = scored.group_by(model=MODEL if log.has_models else pl.lit(log.models[0]))
+        is_sound = is_hit.any() & (pl.col("gold").n_unique() >= 2)
+        return {*of_models.agg(is_sound=is_sound).filter("is_sound")["model"]}
 
     def look(self, log: SlicedLog, counts: pl.DataFrame) -> pl.DataFrame:
         """Take the labels of counts, and return the counts."""
         are_pairs = {"gold", "pred", "n"} <= {*counts.columns} and not log.is_of_scores
         is_plain = are_pairs and not log.is_multilabel and log.windows is None
-        if self.labelled is None and is_plain and counts["gold"].null_count():
+        if is_plain:
+            self.sound |= self._sound(log, counts)
+        if self.labelled is None and is_plain and (log.waiting or counts["gold"].null_count()):
             pairs = log.once(counts.lazy()).with_columns(model=MODEL if log.has_models else None)
             self.labelled = labelled_rows(pairs)
         for name in {"gold", "pred", "baseline", "label"}.intersection(counts.columns):
@@ -180,9 +190,9 @@ SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
 
 
 @contextmanager
-def seen() -> Iterator[Seen]:
-    """Take the labels of all counts that are made inside of `with`."""
-    labels = SEEN.get() or Seen()
+def seen(positive: object) -> Iterator[Seen]:
+    """Take the labels of all counts of a log with this positive label, inside of `with`."""
+    labels = SEEN.get() or Seen(positive=positive)
     token = SEEN.set(labels)
     try:
         yield labels

@@ -2,8 +2,8 @@
 
 Each row group is decoded to codes (see `parquet_files.py`), and `numpy.bincount` counts their
 combinations, in threads. Dictionaries differ by row group, so the counted cells are translated to
-the codes of the log, and added to a table with an axis per column. A log whose table would be too
-large is counted the plain way.
+the codes of the log, and added to a table with an axis per column. Pairs whose table would be too
+large are sorted as numbers; other such logs are counted the plain way.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _ALL = 2**24  # most cells of the tables of all jobs
 _PER_ROW = 16  # most cells that are written for a row, on average: else a plan of groups is faster
 _SPARE = 2**23  # cells that are written before the average counts: row groups may be small
 _FEW = 2**15  # most cells of a row group that are counted as pairs if classes would do
+_SORTED = 2**23  # rows of all jobs whose numbers wait to be sorted, 64 MB
 T = TypeVar("T")
 
 
@@ -95,6 +96,54 @@ def combined(
     return combination
 
 
+class _ManyPairs:
+    """The pairs that are too many for a table: each is a number, with so many bits per code."""
+
+    def __init__(self, columns: int, at_once: int) -> None:
+        self._bits, self._at_once = 62 // columns, at_once
+        self._lock = threading.Lock()
+        self._rows: list[Codes] = []
+        self._parts: list[tuple[Codes, Table]] = []
+
+    def __bool__(self) -> bool:
+        """Whether there are some."""
+        return bool(self._rows or self._parts)
+
+    def add(self, codes: Sequence[Codes]) -> None:
+        """Add rows, from their codes."""
+        if any(len(column) and int(column.max()) >> self._bits for column in codes):
+            raise Unsuited(codes)
+        numbers = combined(codes, [2**self._bits] * len(codes), np.int64)
+        with self._lock:
+            self._rows.append(numbers)
+            if sum(map(len, self._rows)) < self._at_once:
+                return
+            rows, self._rows = self._rows, []
+        part = np.unique(np.concatenate(rows), return_counts=True)
+        with self._lock:
+            self._parts.append(part)
+            if sum(len(numbers) for numbers, _ in self._parts[1:]) > len(self._parts[0][0]):
+                self._parts = [_added_up(self._parts)]
+
+    def cells(self, table: Table) -> tuple[tuple[Codes, ...], Table]:
+        """The codes of all pairs, with their rows; those of a table too."""
+        where = np.nonzero(table)
+        numbers = combined(where, [2**self._bits] * len(where), np.int64)
+        rows = [np.unique(np.concatenate(self._rows), return_counts=True)] if self._rows else []
+        numbers, n = _added_up([(numbers, table[where]), *self._parts, *rows])
+        places = range(self._bits * (len(where) - 1), -1, -self._bits)
+        return (*((numbers >> place) % 2**self._bits for place in places),), n
+
+
+def _added_up(parts: Sequence[tuple[Codes, Table]]) -> tuple[Codes, Table]:
+    """Add up the rows of equal numbers; each part is sorted."""
+    numbers, n = map(np.concatenate, zip(*parts, strict=True))
+    order = np.argsort(numbers, kind="stable")  # merges what is sorted
+    numbers, n = numbers[order], n[order]
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return numbers[first], np.add.reduceat(n, first)
+
+
 _SIDES = ("gold_n", "pred_n", "hit_n", "null_n")
 """The counts of a class: how often it is gold, predicted and both, and the rows not scored."""
 
@@ -121,6 +170,7 @@ def count(
     """
     pairs = [{"n": np.zeros([0] * len([*keys, *sides]), np.int64)} for keys, sides in jobs]
     classes = [dict.fromkeys(_SIDES, np.zeros([0] * (len(keys) + 1), np.int64)) for keys, _ in jobs]
+    many = [_ManyPairs(len([*keys, *sides]), _SORTED // len(jobs)) for keys, sides in jobs]
     rows_of_files, n_cells, n_rows = [0] * len(scan.files.paths), 0, 0
     lock = threading.Lock()
 
@@ -137,6 +187,9 @@ def count(
             are_many = classes_suffice and math.prod(sizes) > _FEW
             columns = (*keys, "gold") if are_many else names
             shape = [len(values[name]) for name in columns]
+            if math.prod(shape) > MOST and not are_many:
+                many[place].add([maps[name][read[name].codes] for name in names])
+                continue
             n_all += math.prod(shape)
             if math.prod(shape) > MOST or n_all > _ALL:
                 raise Unsuited(columns)
@@ -163,8 +216,10 @@ def count(
         rows_of_files[row_group.place] += row_group.rows
         scan.advance(row_group.rows)
     frames = [
-        (_frame((*keys, *sides), of_pairs), _frame((*keys, "label"), of_classes))
-        for (keys, sides), of_pairs, of_classes in zip(jobs, pairs, classes, strict=True)
+        (_frame((*keys, *sides), of_pairs, more), _frame((*keys, "label"), of_classes))
+        for (keys, sides), of_pairs, more, of_classes in zip(
+            jobs, pairs, many, classes, strict=True
+        )
     ]
     return frames, rows_of_files
 
@@ -193,8 +248,13 @@ def _grown(table: Table, shape: Sequence[int]) -> Table:
     return np.pad(table, added) if any(of_axis for _, of_axis in added) else table
 
 
-def _frame(columns: Sequence[str], tables: Mapping[str, Table]) -> pl.DataFrame:
+def _frame(
+    columns: Sequence[str], tables: Mapping[str, Table], more: _ManyPairs | None = None
+) -> pl.DataFrame:
     """The combinations of codes that occur, and their counts."""
+    if more:
+        where, n = more.cells(tables["n"])
+        return pl.DataFrame(dict(zip(columns, where, strict=True)) | {"n": n})
     shape = np.max([table.shape for table in tables.values()], axis=0)
     whole = {name: _grown(table, shape) for name, table in tables.items()}
     where = np.nonzero(np.sum([*whole.values()], axis=0))

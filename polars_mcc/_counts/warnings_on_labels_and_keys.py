@@ -44,16 +44,19 @@ class LogLabels:
     """The gold labels of a row."""
     preds: Mapping[str, pl.Expr]
     """The predicted labels of a row, by model; empty for a log of scores."""
+    apart: LogLabels | None = None
+    """Labels that come later, and predictions, in rows of their own: to join them takes long."""
 
     @classmethod
-    def of(cls, log: Described[Any]) -> LogLabels:
-        """Take the labels of a log."""
+    def of(cls, log: Described[Any], apart: Described[Any] | None = None) -> LogLabels:
+        """Take the labels of a log; if they come later, also of a log that is not joined."""
         of_score = log.roles.preds is None
         labelled = log(pred=log.roles.gold.expr, score=None) if of_score else log
         sliced = cut(sides_of(labelled, several=True), [], taken=[])
         models = () if of_score else sliced.models
         preds = {name: pl.col(PRED + name).cast(sliced.pred_dtype) for name in models}
-        return cls(log, sliced.frame, pl.col("gold").cast(sliced.pred_dtype), preds)
+        unjoined = None if apart is None else cls.of(apart)
+        return cls(log, sliced.frame, pl.col("gold").cast(sliced.pred_dtype), preds, unjoined)
 
     @cached_property
     def first(self) -> pl.DataFrame:
@@ -64,11 +67,6 @@ class LogLabels:
     def each(self) -> Sequence[pl.Expr]:
         """The gold labels, and the predicted labels of each model."""
         return (self.gold, *self.preds.values())
-
-    @property
-    def in_first(self) -> pl.Series:
-        """The labels of the first rows."""
-        return replace(self, frame=self.first.lazy()).labels(*self.each)
 
     @cached_property
     def in_words(self) -> str:
@@ -86,6 +84,17 @@ class LogLabels:
         if of is not None:
             labels = labels.filter(hash_of(pl.col("label").cast(pl.String)).is_in(of.implode()))
         return labels.unique().drop_nulls().sort("label").collect()["label"]
+
+    def texts(self, hashes: pl.Series, *sides: pl.Expr) -> list[str]:
+        """The labels on some sides that have these hashes. All rows are read for some alone."""
+        log, texts = self.apart or self, pl.Series(dtype=pl.String)
+        for rows in (log.first.lazy(), log.frame.head(_NEXT), log.frame):
+            missing = hashes.filter(~hashes.is_in(hashed(texts).implode()))
+            if missing.is_empty():
+                break
+            labels = replace(log, frame=rows).labels(*sides, of=missing)
+            texts.extend(labels.cast(pl.String))
+        return texts.to_list()
 
     def rows_of(self, labels: Sequence[str]) -> list[dict[str, float]]:
         """How many rows have each of these labels, on each side."""
@@ -112,11 +121,7 @@ class LogLabels:
         """A prediction as text, also if `pred` is its hash."""
         side = self.preds[model or next(iter(self.preds))]
         if not isinstance(pred, str) and is_text(self.log.roles.label_dtype):
-            of_first = self.first.select(label=side.cast(pl.String).unique()).to_series()
-            known = of_first.filter(hashed(of_first) == pred)
-            if known.is_empty():
-                known = self.labels(side, of=pl.Series([pred], dtype=pl.UInt64))
-            pred = next(iter(known), None)
+            pred = next(iter(self.texts(pl.Series([pred], dtype=pl.UInt64), side)), None)
         return repr(pred) if isinstance(pred, str) else str(pred)
 
     def is_seen(self, condition: pl.Expr) -> bool:
@@ -139,7 +144,7 @@ def remarks(
     """
     yield from missing_unevenly(sides, seen.labelled, sides.log)
     yield from named_in_vain(sides, seen)
-    if is_sound or seen.is_sound:
+    if is_sound or seen.is_sound or (sides.preds and sides.preds.keys() <= seen.sound):
         yield from spelled_alike(sides, seen)
         return
     yield from no_shared_label(sides)
@@ -161,9 +166,10 @@ def named_in_vain(sides: LogLabels, seen: Seen) -> Iterator[str]:
         known = pl.Series([label for label in labels if label is not None])
         absent = known.filter(~hashed(known).is_in(hashes.implode()))
         if len(absent):
+            known = replace(sides, frame=sides.first.lazy()).labels(*sides.each)
             yield (
                 f"no row has labels that the table of '{metric}' names, so they count for nothing: "
-                f"{listed(absent)}; the log has labels such as {listed(sides.in_first)}"
+                f"{listed(absent)}; the log has labels such as {listed(known)}"
             )
 
 
@@ -311,16 +317,7 @@ def _texts(sides: LogLabels, seen: Seen) -> list[str]:
     if (hashes := seen.hashes) is None:  # Not all rows are read for a remark.
         first_rows = replace(sides, frame=sides.frame.head(_NEXT))
         return first_rows.labels(*sides.each).cast(pl.String).to_list()
-    if len(hashes) > _MAX_COMPARED:
-        return []
-    texts = sides.in_first.cast(pl.String)
-    for rows in (sides.frame.head(_NEXT), sides.frame):
-        missing = hashes.filter(~hashes.is_in(hashed(texts).implode()))
-        if missing.is_empty():
-            break
-        labels = replace(sides, frame=rows).labels(*sides.each, of=missing)
-        texts.extend(labels.cast(pl.String))
-    return texts.to_list()
+    return [] if len(hashes) > _MAX_COMPARED else sides.texts(hashes, *sides.each)
 
 
 def _confused(

@@ -211,6 +211,7 @@ def layered_chart(
         axisXQuantitative={"tickCount": 6},
         header={**text, "labelLimit": LABEL_LIMIT},
         legend={**text, "symbolOpacity": 1},
+        title={"color": GREY},
         view={"stroke": None},
     )
     return chart

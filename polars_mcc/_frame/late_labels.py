@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -69,7 +70,9 @@ class LabelsOfIds(NamedTuple):
     """The keys of the predictions."""
 
     def beside(self, predictions: pl.LazyFrame, *, in_order: bool = False) -> pl.LazyFrame:
-        """The predictions, each beside its label."""
+        """The predictions, each beside its label; without keys, the labels and the predictions."""
+        if not self.keys:
+            return pl.concat([self.rows, predictions], how="diagonal")
         names = [key.meta.output_name() for key in self.keys]
         rows = predictions.with_columns(self.keys)
         order: Literal["left", "none"] = "left" if in_order else "none"
@@ -379,35 +382,48 @@ _MANY = 0.1
 
 
 def about_ids(
-    predictions: pl.LazyFrame, labels: LabelsOfIds, every: pl.LazyFrame | None
+    predictions: pl.LazyFrame,
+    labels: LabelsOfIds,
+    every: pl.LazyFrame | None,
+    n_labels: float = math.inf,
+    n_labelled: int = 0,
 ) -> Iterator[str]:
     """Sentences if several predictions share an id; and if labels and predictions miss each other.
 
-    `every` are all predictions, also those that are not scored, if they are known. Both are read.
+    To group ids takes as long as to score a log, so it is done only if a sentence is likely.
+
+    Args:
+        predictions: The predictions that are scored. Their ids are read.
+        labels: The label of each id.
+        every: All predictions, also those that are not scored, if they are known.
+        n_labels: The number of labels, at most.
+        n_labelled: The number of predictions with a label, at least.
     """
     names = [key.meta.output_name() for key in labels.keys]
     ids = quoted(name.removeprefix(_ID) for name in names)
+    n, is_known, known = pl.col("n"), pl.col("is_known"), labels.rows.select(*names, n=0)
 
-    def numbers(rows: pl.LazyFrame) -> pl.LazyFrame:
-        return rows.select(labels.keys).drop_nulls().group_by(names).agg(n=pl.len())
+    def sums(rows: pl.LazyFrame, *of_ids: pl.Expr) -> tuple[int, ...]:
+        each = rows.group_by(names).agg(n.sum(), is_known=(n == 0).any())
+        named = {str(place): numbers.sum() for place, numbers in enumerate(of_ids)}
+        return each.select(**named).collect(engine="streaming").row(0)
 
-    queries = [numbers(predictions).filter(pl.col("n") > 1)]
-    if every is not None:
-        each, known = numbers(every), labels.rows.select(*names, n=1)
-        apart = (a.join(b, on=names, how="anti") for a, b in ((known, each), (each, known)))
-        queries += [known, each, *apart]
-    with in_own_words():
-        sums = pl.collect_all([rows.select(pl.sum("n")) for rows in queries], engine="streaming")
-    shared, *missed = (answer.item() for answer in sums)
+    scored = predictions.select(labels.keys, n=1).drop_nulls()
+    hashes = scored.select(pl.struct(names).hash()).collect(engine="streaming").to_series()
+    are_shared = hashes.n_unique() < len(hashes)
+    [shared] = sums(scored, n.filter(n > 1)) if are_shared else [0]
     if shared:
         yield (
             f"{shared} predictions share their id ({ids}) with another: each of them is scored, by "
             "the same label"
         )
-    if missed:
-        n_labels, n, lonely, waiting = missed
-        if _MANY * n < waiting < n and lonely > _MANY * n_labels:
-            yield (
-                f"{lonely} of {n_labels} labels have an id ({ids}) that no prediction has, and "
-                f"{waiting} of {n} predictions wait: do ids have the same spelling?"
-            )
+    n_met = n_labelled - shared  # Each of these has a label of its own.
+    if every is None or n_labels - n_met <= _MANY * n_met:
+        return
+    both = pl.concat([every.select(labels.keys, n=1).drop_nulls(), known])
+    lonely, n_known, n_waiting, n_all = sums(both, n == 0, is_known, n.filter(~is_known), n)
+    if _MANY * n_all < n_waiting < n_all and lonely > _MANY * n_known:
+        yield (
+            f"{lonely} of {n_known} labels have an id ({ids}) that no prediction has, and "
+            f"{n_waiting} of {n_all} predictions wait: do ids have the same spelling?"
+        )

@@ -168,6 +168,8 @@ class TypedLog:
 
     def __post_init__(self) -> None:
         """Read the files as the options say. An id in a CSV file is text, as it stands."""
+        if self.source is not None or self.labels is not None:
+            return  # They are of another log, which has read the files.
         options = self.options
         ids = list[str]()
         if self.is_csv and options.on:
@@ -214,7 +216,7 @@ class TypedLog:
         if logs.format.name == CSV:
             text = [name for name in options.text or () if name in schema] + options.ids_in(schema)
             own = replace(own, text=text, null=options.null, separator=options.separator)
-        return TypedLog(logs, own, source=source)
+        return replace(TypedLog(logs, own), source=source)
 
     @cached_property
     def of_files(self) -> pl.LazyFrame:
@@ -293,23 +295,46 @@ class TypedLog:
             typed.rows = typed.rows.with_columns(pl.lit(None).alias(name) for name in nulls)
         return _Read(own, outcomes, given, roles, typed)
 
-    def labels_in_memory(self) -> LabelsOfIds | None:
-        """The labels that come later, read now: several queries may use them."""
+    def with_rows(self, source: pl.LazyFrame | None, labels: LabelsOfIds | None = None) -> TypedLog:
+        """The log of other rows, or with other labels. No file is looked at again."""
+        log = replace(self, source=source, labels=labels or self.labels)
+        vars(log)["of_labels"] = self.of_labels
+        return log
+
+    def labels_in_memory(self) -> TypedLog:
+        """The log with labels that come later, read now: several queries may use them."""
         if self._read.outcomes is None or self.of_labels is None:
-            return None
+            return self
         with self._naming_labels(*_OF_LABELS):
             labels = labels_of_ids(self._read.own.rows, self._read.given)
         logs = self.of_labels.inputs
         with self._naming_labels(), read_files.named_if_corrupt(logs, [*self._read.outcomes.read]):
-            return labels.in_memory()
+            return self.with_rows(self.source, labels.in_memory())
 
-    def about_ids(self) -> Iterator[str]:
-        """Sentences about the ids of predictions and labels. The log is read again."""
-        if self._read.outcomes is not None:
+    def about_ids(self, labelled: pl.DataFrame | None) -> Iterator[str]:
+        """Sentences about the ids of predictions and labels. The ids are read again.
+
+        `labelled`: how many predictions have a label, if they were counted.
+        """
+        if (outcomes := self._read.outcomes) is not None:
             alone = self._read.given._replace(outcomes=None, on=None, latest=None)
             rows, _ = with_late_labels(self._read.own.rows, alone)
             every = self._read.own.rows if self.options.filter is None else None
-            yield from about_ids(rows, labels_of_ids(rows, self._read.given), every)
+            n_labels, n_labelled = outcomes.rows.select(pl.len()).collect().item(), 0
+            if labelled is not None and self.log.roles.weight is None:
+                of_models = labelled.group_by("model").agg(pl.sum("labelled"))["labelled"]
+                n_labelled = max(of_models, default=0)
+            labels = labels_of_ids(rows, self._read.given)
+            yield from about_ids(rows, labels, every, n_labels, n_labelled)
+
+    @property
+    def apart(self) -> Described[pl.LazyFrame] | None:
+        """The labels that come later, and the predictions, in rows of their own."""
+        if (outcomes := self._read.outcomes) is None:
+            return None
+        gold: Any = outcomes.columns["gold"]
+        labels = LabelsOfIds(outcomes.rows.select(as_expr(gold)), self.log.roles.gold.name, ())
+        return self.with_rows(self.source, labels).log
 
     def check_row_by_row(self) -> None:
         """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""

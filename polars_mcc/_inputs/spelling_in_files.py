@@ -104,7 +104,7 @@ def _read_by(sql: str) -> str:
 def _rows_with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyFrame:
     """The rows that are scored, with the text of each number beside it."""
     text = [*(log.options.text or ()), *numbers]
-    as_text = replace(log, options=replace(log.options, text=text))
+    as_text = replace(log, options=replace(log.options, text=text), source=None)
     columns = {name: as_expr(name) for name in numbers}
     texts = {_TEXT_PREFIX + name: column for name, column in columns.items()}
     read = {name: column.cast(schema[name], strict=False) for name, column in columns.items()}

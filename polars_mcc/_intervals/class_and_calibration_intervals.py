@@ -231,12 +231,14 @@ def _parted(values: Floats, unit: Floats) -> tuple[Floats, Floats]:
 
 
 def rates_of_bins(
-    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int, ci: float
+    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int | None, ci: float
 ) -> pl.DataFrame:
     """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
     binning = Binning(bins)
     levels = levels_of(log, pairs, [binning]).collect()
-    rates = of_bins(log, probabilities(log, in_floats(log, levels.lazy())), binning).collect()
+    floats = in_floats(log, levels.lazy())
+    floats = floats if bins is None else probabilities(log, floats)
+    rates = of_bins(log, floats, binning).collect()
     rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
     spread = rate * (1 - rate)
     with np.errstate(all="ignore"):

@@ -58,18 +58,16 @@ class Counted(NamedTuple):
     @classmethod
     def of_rows(  # noqa: PLR0917 - the fields
         cls, number: int, slices: Ints, gold: Ints, pred: Ints, n: Ints, squares: Ints
-    ) -> tuple[Counted, Ints]:
-        """Add up equal pairs of rows in any order; and the place of the pair of each row.
+    ) -> tuple[Counted, Ints, Ints]:
+        """Add up equal pairs of rows; the order of rows by pairs, and the pair of each row in it.
 
-        Equal pairs are added up in the order of their rows.
+        Equal pairs stay in the order of their rows, and are added up in it.
         """
         order, is_new = sorted_rows(slices, gold, pred)
-        pair = np.empty(len(order), np.int64)
-        pair[order] = np.cumsum(is_new) - 1
-        first = order[is_new]
+        pair, first = np.cumsum(is_new) - 1, order[is_new]
         sides = (side[first].astype(np.int64) for side in (slices, gold, pred))
-        sums = (added_up(weights, pair, len(first)) for weights in (n, squares))
-        return cls(number, *sides, *sums), pair
+        sums = (added_up(weights[order], pair, len(first)) for weights in (n, squares))
+        return cls(number, *sides, *sums), order, pair
 
     @property
     def rows(self) -> Segments:
@@ -105,7 +103,7 @@ class Counted(NamedTuple):
 
 
 class CountedCells(NamedTuple):
-    """The scored rows of a frame of counts, sorted by slice, cluster and pair: arrays (cells,).
+    """The scored rows of a frame of counts, sorted by slice, pair and cluster: arrays (cells,).
 
     A pair has a cell per cluster. If two models are compared, it has a cell per label of the other.
     """
@@ -128,10 +126,14 @@ class CountedCells(NamedTuple):
         """The cells of a frame. The number of a slice is its place in `slices`."""
         rows = counts.with_row_index("row").filter(is_scored(log) & (pl.col("n") > 0))
         numbers = slices.select(*log.slice, number=pl.int_range(pl.len(), dtype=pl.UInt32))
-        rows = joined(rows, numbers, log.slice, how="inner")
+        slice_of = rows.select("row", *log.slice)
+        rows = rows.with_columns(
+            joined(slice_of, numbers, log.slice, maintain_order="left")["number"]
+        )
         if log.has_clusters:
             is_new = pl.col("cluster").ne_missing(pl.col("cluster").shift())
-            rows = rows.sort("cluster").with_columns(cluster=is_new.cum_sum().cast(pl.Int64))
+            rows = rows.sort("cluster", maintain_order=True)
+            rows = rows.with_columns(cluster=is_new.cum_sum().cast(pl.Int64))
         more = ["cluster"] if log.has_clusters else []
         if log.is_reweighted:
             more = ["stratum"]
@@ -145,11 +147,9 @@ class CountedCells(NamedTuple):
         n = rows["n"].to_numpy()
         are_counts = log.is_frequency and not log.is_reweighted
         squares = n if are_counts else rows["squares"].to_numpy()
-        order, _ = sorted_rows(number, *unit, gold, pred, row)
-        arrays = (array[order] for array in (number, gold, pred, n, squares, row, *unit))
-        number, gold, pred, n, squares, row, *unit = arrays
-        pairs, pair = Counted.of_rows(slices.height, number, gold, pred, n, squares)
-        n, squares = (x.astype(np.float64) for x in (n, squares))
+        pairs, order, pair = Counted.of_rows(slices.height, number, gold, pred, n, squares)
+        n, squares = (x[order].astype(np.float64) for x in (n, squares))
+        row, *unit = (array[order] for array in (row, *unit))
         of_cells = {"cluster": None, "stratum": None, **dict(zip(more, unit, strict=True))}
         return cls(labels, pairs, pair, row, n, squares, **of_cells)
 
@@ -171,15 +171,12 @@ class CountedCells(NamedTuple):
 
 def labels_and_codes(gold: pl.Series, pred: pl.Series) -> tuple[pl.Series, Ints, Ints]:
     """All labels of both sides, sorted, nulls first; and the place of each label of both sides."""
-    both = pl.concat(side.alias("label") for side in (gold, pred))
-    labels = both.unique().sort()
-    if labels.dtype == pl.String:  # A rank sorts all texts.
-        codes = both.cast(pl.Enum(labels.drop_nulls())).to_physical().cast(pl.Int64)
-        codes += labels.null_count()
-    else:
-        codes = both.rank("dense").cast(pl.Int64) - (1 - labels.null_count())
-    gold_codes, pred_codes = np.split(codes.fill_null(0).to_numpy(), 2)
-    return labels, gold_codes, pred_codes
+    both = pl.concat(side.alias("label") for side in (gold, pred)).to_frame()
+    labels = both.unique().sort("label")
+    numbers = labels.with_row_index("code")
+    codes = both.join(numbers, "label", "left", nulls_equal=True, maintain_order="left")["code"]
+    gold_codes, pred_codes = np.split(codes.cast(pl.Int64).to_numpy(), 2)
+    return labels["label"], gold_codes, pred_codes
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import named_labels
 
 TO = "_to"
-"""The end of the names of columns about the reference: `n_to` is its `n`."""
+"""The end of the names of the keys of a reference, as in `country_to`."""
 PERIODS = pl.Enum(["before", "after"])
 """The two periods that `drift` compares."""
 FrameT_co = TypeVar("FrameT_co", covariant=True)

@@ -322,7 +322,9 @@ def estimate(
     is in several slices.
     """
     log, pairs = reweighted(log, counts.lazy())
-    counts = pairs.collect()
+    # Pairs may be many: to group and to join codes is faster than text.
+    texts = pl.col([name for name in log.slice if counts.schema[name] == pl.String])
+    counts = pairs.with_columns(texts.cast(pl.Categorical)).collect()
     pairs = counts.lazy()
     if log.pair_splits:
         pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
@@ -330,6 +332,7 @@ def estimate(
     scores = measure_pairs(log, pairs, options.metrics, positive=options.positive).collect()
     scores = scores.sort(order) if order else scores
     cells = CountedCells.of(log, counts, scores)
+    scores = scores.with_columns(texts.cast(pl.String))
     scorer = Scorer(
         options.sure,
         cells.labels,

@@ -25,9 +25,10 @@ class Binning(NamedTuple):
     """How the levels of a slice are put into bins: of equal size, or of equal width from 0 to 1.
 
     Equal scores are in one bin. A score at the edge of two bins of equal width is in the upper one.
+    With `bins` of None, each score is a bin.
     """
 
-    bins: int = defaults.BINS
+    bins: int | None = defaults.BINS
     strategy: Strategy = "quantile"
 
     @property
@@ -36,7 +37,9 @@ class Binning(NamedTuple):
         return f"bin:{self.bins}:{self.strategy}"
 
     def place(self) -> pl.Expr:
-        """The bin of a level, from 0."""
+        """The number of the bin of a level."""
+        if self.bins is None:
+            return pl.col("score").rank("dense")
         if self.strategy == "uniform":
             edges = pl.Series([edge / self.bins for edge in range(1, self.bins)], dtype=pl.Float64)
             return pl.lit(edges).search_sorted(pl.col("score"), side="right").cast(pl.UInt32)
@@ -148,7 +151,7 @@ def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
 def outside(is_outside: pl.Expr, score: pl.Expr, *of_column: str | pl.Expr) -> Failure:
     """The failure of a score that is no probability."""
     words = (
-        " is not between 0 and 1, as a probability is; scale the scores, or use a metric of their "
-        "order, such as 'roc_auc'"
+        " is not between 0 and 1, as a probability is; scale the scores, use a metric of their "
+        "order, such as 'roc_auc', or ask calibration for a bin per score (bins=None, --bins none)"
     )
     return Failure(is_outside, ("the score ", score, *of_column, words))

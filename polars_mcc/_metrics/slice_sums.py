@@ -109,8 +109,9 @@ def places_in(ids: Ints, wanted: Ints) -> Ints:
 
 def sorted_rows(*columns: Ints) -> tuple[Ints, Flags]:
     """The stable order of rows by columns of integers from -1 on, and which begin a new group."""
+    number = max(len(columns[0]), 1)
     sizes = [int(column.max(initial=-1)) + 2 for column in columns]
-    if math.prod(sizes) >= 2**63:
+    if math.prod(sizes) * number >= 2**63:
         order = np.lexsort(columns[::-1])
         ordered = np.stack(columns).astype(np.int64)[:, order]
         is_new: Flags = np.asarray(np.diff(ordered, prepend=-2).any(axis=0))
@@ -118,8 +119,9 @@ def sorted_rows(*columns: Ints) -> tuple[Ints, Flags]:
     ids = np.zeros(len(columns[0]), np.int64)
     for column, size in zip(columns, sizes, strict=True):
         ids = ids * size + (column + 1)
-    order = np.argsort(ids, kind="stable")  # of sorted rows it is one pass
-    return order, np.diff(ids[order], prepend=-1) > 0
+    # To sort integers that have their place is far faster than to ask for the order.
+    group, order = np.divmod(np.sort(ids * number + np.arange(len(ids))), number)
+    return order, np.diff(group, prepend=-1) > 0
 
 
 def numbered(ids: Ints) -> tuple[Ints, Ints]:

@@ -6,7 +6,7 @@ by score. The counts of a threshold are cumulative sums, from the largest score 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TypeAlias
@@ -28,8 +28,8 @@ _COUNTS = [metric for metric in POSITIVE_CLASS_RATES if metric.is_count]
 COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn
 
 
-Kept: TypeAlias = Sequence[tuple[Metric, pl.Expr]]
-"""Metrics, each with the condition that it keeps its bound."""
+Kept: TypeAlias = Mapping[str, pl.Expr]
+"""The conditions of a threshold, each in words, such as `fpr ≤ 0.2`."""
 
 
 def curve_columns(metrics: Sequence[Metric]) -> list[str]:
@@ -37,10 +37,11 @@ def curve_columns(metrics: Sequence[Metric]) -> list[str]:
     return ["threshold", "n", *COUNTS, *(metric.name for metric in metrics), "n_null"]
 
 
-def best_columns(metric: Metric) -> list[str]:
+def best_columns(metrics: Sequence[Metric], kept: Kept) -> list[str]:
     """The columns of the answer with the best threshold of each slice."""
-    shared = f"{metric.name}_shared"
-    return ["n", "threshold", metric.name, "shared_threshold", shared, "loss", "n_null"]
+    names = [metric.name for metric in metrics]
+    shared = ["shared_threshold", *map("{}_shared".format, names), "loss"]
+    return ["n", "threshold", *names, *shared, *(["verdict"] if kept else []), "n_null"]
 
 
 def check_of_counts(metrics: Sequence[Metric]) -> None:
@@ -87,24 +88,34 @@ class ScoreThresholds:
         columns = [*curve_columns(metrics), *log.unscored[1:]]
         return log.beside(slices, scored).select(*log.slice, *columns)
 
-    def best(self, metric: Metric, kept: Kept) -> pl.LazyFrame:
+    def best(self, metrics: Sequence[Metric], kept: Kept) -> pl.LazyFrame:
         """Find the best threshold of each slice, the shared best one, and the loss by sharing.
 
-        The best is taken of the thresholds whose metrics all keep their bounds.
+        The best by the first metric is taken of the thresholds that keep all conditions.
         """
         log, (levels, slices) = self.log, self._levels()
-        name, shared_name = metric.name, f"{metric.name}_shared"
-        whole = log.whole
+        whole, name = log.whole, metrics[0].name
         grid = self._grid(levels)
-        shared = self._best(whole, _of_whole(log, levels), grid, metric, kept)
+        shared = self._best(whole, _of_whole(log, levels), grid, metrics, kept)
         shared = shared.select(*whole.slice, cut="score")
-        own = self._best(log, levels, grid, metric, kept)
+        own = self._best(log, levels, grid, metrics, kept)
         points = self._points(log, levels, shared).drop_nulls("score")
-        at_shared = _valued(log, points, [metric]).select(
-            *log.slice, pl.col(name).alias(shared_name), shared="score"
+        at_shared = _valued(log, points, metrics).select(
+            *log.slice,
+            *(pl.col(one.name).alias(f"{one.name}_shared") for one in metrics),
+            shared="score",
+            shared_is_kept=pl.all_horizontal(pl.lit(value=True), *kept.values()),
         )
-        better, worse = pl.col(name), pl.col(shared_name)
-        loss = worse - better if metric.less_is_better else better - worse
+        better, worse = pl.col(name), pl.col(f"{name}_shared")
+        loss = worse - better if metrics[0].less_is_better else better - worse
+        conditions = " and ".join(kept)
+        verdicts = {
+            "not judged": pl.col("is_kept").is_null(),
+            f"no threshold keeps {conditions}": ~pl.col("is_kept"),
+            f"no shared threshold keeps {conditions}": pl.col("shared").is_null(),
+            f"the shared threshold does not keep {conditions}": ~pl.col("shared_is_kept"),
+        }
+        said = [pl.when(is_so).then(pl.lit(verdict)) for verdict, is_so in verdicts.items()]
         return (
             log.beside(log.beside(slices, own), at_shared)
             .with_columns(
@@ -112,8 +123,9 @@ class ScoreThresholds:
                 shared_threshold=self._threshold("shared"),
                 # Both may be infinite. A shared threshold may miss the bounds of a slice.
                 loss=pl.when(better == worse).then(0.0).otherwise(loss.clip(lower_bound=0.0)),
+                verdict=pl.coalesce(*said, pl.lit("kept")),
             )
-            .select(*log.slice, *best_columns(metric), *log.unscored[1:])
+            .select(*log.slice, *best_columns(metrics, kept), *log.unscored[1:])
         )
 
     def _levels(self) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -190,19 +202,23 @@ class ScoreThresholds:
         log: SlicedLog,
         levels: pl.LazyFrame,
         grid: pl.LazyFrame | None,
-        metric: Metric,
+        metrics: Sequence[Metric],
         kept: Kept,
     ) -> pl.LazyFrame:
-        """Find the best threshold of each slice. Of equally good ones, take the largest."""
-        value = pl.col(metric.name)
-        best = value.min() if metric.less_is_better else value.max()
-        asked = {one.name: one for one in (metric, *(one for one, _ in kept))}
-        points = _valued(log, self._points(log, levels, grid), [*asked.values()])
-        points = points.filter(*(is_kept for _, is_kept in kept))
-        return log.per_slice(
-            points.filter(value == log.within_slice(best)),
-            **{metric.name: value.max(), "score": pl.col("score").max()},
-        )
+        """Find the best threshold of each slice. Of equally good ones, take the largest.
+
+        `is_kept` is false if no threshold keeps the conditions. A slice without the gold rows that
+        the metrics need has no row.
+        """
+        names = [metric.name for metric in metrics]
+        points = _valued(log, self._points(log, levels, grid), metrics).drop_nulls(names)
+        points = points.with_columns(is_kept=pl.all_horizontal(pl.lit(value=True), *kept.values()))
+        for column in ("is_kept", names[0], "score"):
+            is_least = column == names[0] and metrics[0].less_is_better
+            best = pl.col(column).min() if is_least else pl.col(column).max()
+            points = points.filter(pl.col(column) == log.within_slice(best))
+        found = pl.when("is_kept").then(pl.col("score", *names))
+        return points.select(*log.slice, "is_kept", found)
 
     def _threshold(self, score: str = "score") -> pl.Expr:
         if self.listed is None:

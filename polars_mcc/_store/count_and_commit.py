@@ -23,7 +23,7 @@ from polars_mcc._base.errors_and_warnings import reason
 from polars_mcc._base.message_parts import option, refused, said
 from polars_mcc._base.visible_text import say
 from polars_mcc._display.progress_bar import ProgressBar
-from polars_mcc._frame.late_labels import LabelsOfIds, as_length, before
+from polars_mcc._frame.late_labels import as_length, before
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.find_files import names_first, real_paths
 from polars_mcc._inputs.formats import STDIN
@@ -65,8 +65,8 @@ class Keeping:
     failures: dict[str, Exception] = field(default_factory=dict)
     store: Store = field(init=False)
     files: CurrentInputs = field(init=False)
-    _labels: LabelsOfIds | None = None
-    """The labels that come later, as they are since the store was opened."""
+    _late: TypedLog | None = None
+    """The log with labels that come later, as they are since the store was opened."""
     _plan: StatusByPath = field(default_factory=dict)
     """What is to be done, as of the last look at the store and the inputs."""
     _other_names: dict[str, str | None] = field(default_factory=dict)
@@ -190,7 +190,7 @@ class Keeping:
         if self.is_shown and todo:
             progress = progress_bar(replace(self.log.inputs, files=files))
         chunks = self.files.chunks(todo)
-        self._labels = self._labels_now(todo)
+        self._late = self._labels_now(todo)
         with progress as bar, closing(_in_threads(self._counts_of, chunks)) as answers:
             for counts, again in answers:
                 same = [entry for entry in again if entry == self.files.now[entry.path]]
@@ -207,8 +207,8 @@ class Keeping:
                     latest = time.monotonic()
         return changed
 
-    def _labels_now(self, todo: Iterable[str]) -> LabelsOfIds | None:
-        """The labels that come later, for these inputs; None without a readable input."""
+    def _labels_now(self, todo: Iterable[str]) -> TypedLog | None:
+        """The log with labels that come later, for these inputs; None without a readable input."""
         for path in todo if self.log.options.outcomes is not None else ():
             try:
                 return replace(self.log, source=self.files.scan([path])).labels_in_memory()
@@ -225,7 +225,7 @@ class Keeping:
             if (schema := scanned.collect_schema()).names() == [FILE]:
                 none = pl.DataFrame(schema={**self._schema, INPUT: pl.String()})
                 return [(none, [*self.files.look(chunk).values()])]
-            log = replace(self.log, source=scanned, labels=self._labels)
+            log = (self._late or self.log).with_rows(scanned)
             counts = [counts_to_keep(log.log, [*log.keys, FILE])]
             times = [] if log.options.outcomes is None else [log.newest_times(FILE)]
             is_file = len(chunk) == 1 and not self.files.tables

@@ -33,7 +33,10 @@ from polars_mcc._metrics.thresholds import (
 
 
 def calibration(
-    log: Described[FrameT], *keys: IntoKey, bins: int = defaults.BINS, ci: float = defaults.LEVEL
+    log: Described[FrameT],
+    *keys: IntoKey,
+    bins: int | None = defaults.BINS,
+    ci: float = defaults.LEVEL,
 ) -> FrameT:
     """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
 
@@ -47,7 +50,8 @@ def calibration(
         bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
             bins of equal size. Equal scores are in one bin, that of their middle, so there may be
             fewer bins. scikit-learn's `calibration_curve(strategy="quantile")` has the same bins if
-            all scores differ and `bins` divides the number of rows: see the notes.
+            all scores differ and `bins` divides the number of rows: see the notes. None: a bin per
+            score, of any numbers, such as deciles from 1 to 10: the rate of positive rows at each.
         ci: The confidence level of the interval of each rate.
 
     Returns:
@@ -77,7 +81,8 @@ def calibration(
     Raises:
         ValueError: The log has no score; gold is not Boolean and there is no `positive`; `bins` is
             below 1; `ci` is not between 0 and 1; the log has `nulls="label"`.
-        polars.exceptions.InvalidOperationError: On `collect`: a score is not between 0 and 1.
+        polars.exceptions.InvalidOperationError: On `collect`: a score is not between 0 and 1, and
+            `bins` is not None.
 
     The errors of `by` are raised too.
 
@@ -107,7 +112,8 @@ def calibration(
     Command line:
         polars-mcc calibration logs/ --score probability --positive fraud --by country --bins 5
     """
-    check_at_least("bins", bins, 1)
+    if bins is not None:
+        check_at_least("bins", bins, 1)
     check_level(ci)
     log.roles.check_without("calibration", "a score has two classes", "nulls")
     numbers = ["n", *([] if log.roles.cluster is None else ["n_clusters"])]
@@ -264,18 +270,23 @@ def best_threshold(
           counts as 0, whatever the `zero_division` of the log is. Null if the slice lacks the gold
           rows that a metric needs, as MCC needs two classes, or if no threshold keeps `min` and
           `max`;
+        - with `min` or `max`, each metric that they name, such as `fpr`: its value there;
         - `shared_threshold`: the best threshold of all rows together, which keep `min` and `max`
           together: a slice may miss them there;
-        - `mcc_shared`: the score of the slice at the shared threshold; `loss`: how much worse this
-          is than the best, and 0 if it is better, as it may be where the slice misses `min` or
-          `max`;
+        - `mcc_shared`, and such as `fpr_shared`: the values of the slice at the shared threshold;
+          `loss`: how much worse its score is than the best, and 0 if it is better, as it may be
+          where the slice misses `min` or `max`;
+        - `verdict` (String), with `min` or `max`: "kept"; "no threshold keeps fpr ≤ 0.05"; "no
+          shared threshold keeps ..."; "the shared threshold does not keep ..."; or "not judged", as
+          the slice lacks the gold rows that a metric needs;
         - `n_null`: the rows not scored.
 
     The best of many thresholds scores better on the rows that chose it than on new rows. Choose the
     threshold on one part of the log, and score it on another part.
 
     Raises:
-        ValueError: `min` or `max` is no mapping, or a bound is outside the range of its metric.
+        ValueError: `min` or `max` is no mapping, or a bound is outside the range of its metric; two
+            metrics have one name.
 
     The errors of `curve` are raised too.
 
@@ -303,11 +314,10 @@ def best_threshold(
         if not (bound is None or isinstance(bound, Mapping)):
             raise refused(name, " says which metric to keep, as in ", option(name, {"ppv": 0.9}))
     rules = [*required(metric, "min", min, labels), *required(metric, "max", max, labels)]
-    for rule in rules:
-        if rule.metric.name == chosen.name and rule.metric.formula != chosen.formula:
-            msg = f"two metrics are named '{chosen.name}': rename one of them, as in .alias('mine')"
-            raise ValueError(msg)
-    check_of_counts([chosen, *(rule.metric for rule in rules)])
-    cuts = thresholds_of(log, "best_threshold", keys, best_columns(chosen), thresholds)
-    kept = [(rule.metric, ~rule.misses()) for rule in rules]
-    return log.in_kind(cuts.log.answer(cuts.best(chosen, kept)))
+    asked = {(one.name, one.formula): one for one in (chosen, *(rule.metric for rule in rules))}
+    metrics = [*asked.values()]
+    check_of_counts(metrics)
+    signs = {"min": "≥", "max": "≤"}
+    kept = {f"{rule.value} {signs[rule.bound]} {rule.given}": ~rule.misses() for rule in rules}
+    cuts = thresholds_of(log, "best_threshold", keys, best_columns(metrics, kept), thresholds)
+    return log.in_kind(cuts.log.answer(cuts.best(metrics, kept)))

@@ -202,7 +202,7 @@ class _WholeLog:
         labels = (np.tile(side, number) for side in (self.every.gold, self.every.pred))
         whole = [slices, *labels, *(np.tile(n, number) for n in self.every[4:])]
         taken = [*own[1:4], *(-n for n in own[4:])]
-        rest, _ = Counted.of_rows(number, *map(np.concatenate, zip(whole, taken, strict=True)))
+        rest, *_ = Counted.of_rows(number, *map(np.concatenate, zip(whole, taken, strict=True)))
         [left] = np.nonzero(rest.n > self._nothing)
         others = Counted(number, *(array[left] for array in rest[1:]))
         return counter.represented(own), counter.represented(others)

@@ -63,13 +63,21 @@ def wide(rows: int = 1_000_000) -> Mapping[str, Callable[[], object]]:
     rng = np.random.default_rng(0)
     gold = rng.integers(0, 20, rows)
     pred = np.where(rng.random(rows) < 0.7, gold, rng.integers(0, 20, rows))
-    log = pl.DataFrame({"slice": rng.integers(0, 2_000, rows), "gold": gold, "pred": pred}).mcc()
+    other = np.where(rng.random(rows) < 0.7, gold, rng.integers(0, 20, rows))
+    day = pl.Series(np.arange(rows) % 60).cast(pl.Date)
+    columns = {"slice": rng.integers(0, 2_000, rows), "gold": gold, "pred": pred, "other": other}
+    frame = pl.DataFrame({**columns, "day": day})
+    log, two = frame.mcc(pred="pred", time="day"), frame.mcc(pred=["pred", "other"])
     return {
         "`by`": lambda: log.by("slice"),
         "`by`, with intervals": lambda: log.by("slice", ci=0.95),
         "`by`, nine metrics with intervals": lambda: log.by("slice", metrics=NINE, ci=0.95),
         "`classes`, with intervals": lambda: log.classes("slice", ci=0.95),
+        "`compare`": lambda: two.compare("slice"),
+        "`contrast`": lambda: log.contrast("slice"),
         '`contrast`, `to="rest"`, ten slices': lambda: log.contrast(pl.col("slice") % 10),
+        "`gaps`": lambda: log.gaps("slice"),
+        "`changes`": lambda: log.changes("slice"),
     }
 
 

@@ -1197,6 +1197,8 @@ def choices_of(hint) -> set[str]:
     return {choice for inner in typing.get_args(hint) for choice in choices_of(inner)}
 
 
+OR_NONE = {"worst": ["bins"], "calibration": ["bins"], "check": ["correction"]}
+"""Options that may be none, by verb."""
 OF_PYTHON = r"\bNone\b|\bPython\b|\bpl\.|\{|\(\)|Frame\b|Bootstrap|=True"
 """What the help of a shell does not say."""
 
@@ -1235,7 +1237,7 @@ def test_a_parameter_is_an_option_with_its_default(name):
         is_list = "list" in str(argument.hint)
         listed = list(default) if isinstance(default, tuple) else [default]
         assert argument.field_info.default == (listed if default and is_list else default)
-        may_be_none = {"zero_division", *{"worst": ["bins"], "check": ["correction"]}.get(name, [])}
+        may_be_none = {"zero_division", *OR_NONE.get(name, [])}
         none = {"none"} if option in may_be_none else set()  # no default
         assert choices_of(argument.hint) == choices_of(hints[option]) | none
         told = " ".join(argument.parameter.help.split())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
+import random
 import re
 from pathlib import Path
 
@@ -335,6 +337,61 @@ def test_labels_that_miss_are_told(age):
     if age is None:
         with pytest.warns(PredictionLogWarning, match=re.escape(told)):
             log.mcc(outcomes=labels.with_columns(odd.alias("id")), on="id", gold="y")
+
+
+def test_ids_that_are_shared_or_missed_are_told_as_a_loop_counts_them():
+    draw, told = random.Random(0), 0
+    for alphabet, overlap, share in itertools.product((30, 3000), (0, 40, 60), (0, 0.3, 1)):
+        ids = [draw.choice([None, *range(alphabet)]) for _ in range(60)]
+        pl.DataFrame({"id": ids, "pred": ["x", "y"] * 30}).write_parquet("log.parquet")
+        strangers = [5000 + i for i in range(60 - overlap)]
+        known = [*(i for i in {*ids[:overlap]} if i is not None and draw.random() < share)]
+        rows = [(i, draw.choice("xy"), at) for i in known + strangers for at in range(2)]
+        rows += [(None, "x", 0)] + [(i, None, 2) for i in known[:3]]
+        labels = pl.DataFrame(rows, ["id", "gold", "at"], orient="row")
+        labels.write_parquet("labels.parquet")
+        late = ("--outcomes", "labels.parquet", "--on", "id", "--latest", "at")
+        done = invoke("by", "log.parquet", *late)
+        assert done.exit_code == 0, done.stderr
+        predictions, of_labels = [i for i in ids if i is not None], {*known, *strangers}
+        shared = sum(predictions.count(i) > 1 for i in predictions)
+        lonely, waiting = of_labels - {*predictions}, [i for i in predictions if i not in of_labels]
+        is_told = len(predictions) > len(waiting) > len(predictions) / 10
+        is_told &= len(lonely) > len(of_labels) / 10
+        sharing = f"{shared} predictions share their id ('id')"
+        missing = (
+            f"{len(lonely)} of {len(of_labels)} labels have an id ('id') that no prediction has, "
+            f"and {len(waiting)} of {len(predictions)} predictions wait"
+        )
+        assert (sharing in done.stderr, "share their id" in done.stderr) == (shared > 0,) * 2
+        assert (missing in done.stderr, "that no pred" in done.stderr) == (is_told,) * 2
+        told += is_told
+    assert 0 < told < 18
+
+
+def test_labels_are_joined_once(monkeypatch):
+    """Also if labels are text that the first rows lack, and are known for some more often."""
+    n = 4000
+    pred = ["rare" if i > 3500 else "often" for i in range(n)]
+    log = pl.DataFrame({"id": [str(i) for i in range(n)], "pred": pred, "key": ["k"] * n})
+    log.write_parquet("log.parquet")
+    has_label = (pl.col("pred") == "rare") | (pl.int_range(n) % 2 == 0)
+    labels = log.filter(has_label).select("id", gold="pred").reverse()
+    labels.write_parquet("come.parquet")
+    plans = []
+    collect = pl.LazyFrame.collect
+
+    def collected(rows, **options):
+        plans.append(rows.explain())
+        return collect(rows, **options)
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", collected)
+    for command in (("by", "--by", "key"), ("score", "--ci", "0.95"), ("check", "--min", "0")):
+        plans.clear()
+        asked = (*command[1:], "--outcomes", "come.parquet", "--on", "id")
+        done = invoke(command[0], "log.parquet", *asked)
+        assert "100 % of the rows predicted 'rare', and for 50 % of those" in done.stderr
+        assert sum('ON: [col("polars_mcc:id:id")]' in plan for plan in plans) == 1, command
 
 
 def test_columns_in_an_sql_id_of_csv_are_text():

@@ -132,13 +132,13 @@ PLANS = {
     "renamed": lambda log: log.rename({"a": "b", "b": "a"}),
     "a day": lambda log: log.filter(pl.col("day") > dt.date(2026, 1, 1)),
 }
-LIMITS = [(2**20, 2**15), (2**20, 0), (2**8, 0), (4, 0)]
+LIMITS = [(2**20, 2**15, 2**23), (2**20, 0, 2**23), (2**8, 0, 9), (4, 0, 2**23), (4, 2**15, 9)]
 
 
 @pytest.mark.parametrize("verb", first(4, VERBS.values()), ids=VERBS)
 @given(logs(), st.sampled_from([*PLANS]), st.sampled_from(LIMITS))
 @settings(
-    max_examples=settings.default.max_examples // 2,
+    max_examples=settings.default.max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
@@ -147,6 +147,7 @@ def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_codes, "MOST", limits[0])
         patch.setattr(parquet_codes, "_FEW", limits[1])
+        patch.setattr(parquet_codes, "_SORTED", limits[2])
         answer = found.collect()
         expected = plainly(verb, frame)
     # The influences of clusters are floats, which threads add in any order.
@@ -189,13 +190,14 @@ ONCE = {
     "sets": lambda log: log.by(cube("key", "number"), ci=0.95),
     "worst": lambda log: log.worst("key", "number", verdicts=True),
     "many labels": lambda log: log.by("key"),
+    "many pairs": lambda log: log.by("key", ci=0.95),
 }
 
 
 @pytest.mark.parametrize("verb", some_slow(ONCE, "contrast"))
 def test_each_row_group_is_read_once_and_on_collect(log, reads, verb, monkeypatch):
-    if verb == "many labels":
-        monkeypatch.setattr(parquet_codes, "_FEW", 0)
+    if verb.startswith("many"):
+        monkeypatch.setattr(parquet_codes, "_FEW" if verb == "many labels" else "MOST", 0)
     query = ONCE[verb](log.mcc)
     assert reads == []
     answer = query.collect()

@@ -68,10 +68,10 @@ def test_where_peers_lose_digits(run, matrix, score, dtype):
 
 
 @pytest.mark.slow
-def test_a_million_cells_of_floats():
-    """1000 classes, a weight in every cell, and hits close to chance."""
+def test_very_many_cells_of_floats():
+    """400 classes, a weight in every cell, and hits close to chance."""
     rng = random.Random(0)
-    table = {(g, p): rng.random() for g in range(1000) for p in range(1000)}
+    table = {(g, p): rng.random() for g in range(400) for p in range(400)}
     found = tables.counts_of([table]).mcc(weight="n").score()["mcc"].item()
     assert oracles.ulps(found, oracles.exact(tables.as_integers(table))) <= 8
 

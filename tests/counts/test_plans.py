@@ -187,7 +187,7 @@ def checks(monkeypatch) -> list[str]:
 @pytest.mark.parametrize("verb", first(2, VERBS))
 def test_codes_and_the_plain_plan_give_one_outcome(verb, tmp_path, checks):
     draw, ways = Random(verb), Counter()
-    most = 2 * settings.default.max_examples
+    most = settings.default.max_examples
     for number in range(most):
         log = a_log(draw, tmp_path / str(number))
         kinds = draw.choices([*HARMLESS], k=2)

@@ -364,7 +364,7 @@ def labels_of(log: pl.LazyFrame) -> list:
         ]
     },
 )
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(rows=logs.filter(lambda rows: {row[2] for row in rows} == {1, 2}))
 def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):
     """For each set, a verb gives the same rows as for the keys of this set alone."""

@@ -345,6 +345,11 @@ def test_a_reliability_diagram_has_a_line_per_slice_and_the_diagonal():
         assert [row[name] for row in line["rows"]] == answer[column].to_list()
     assert {row["line"] for row in line["rows"]} == {"tv", "null", "pc"}
     assert (rule["encoding"]["y"]["field"], rule["encoding"]["y2"]["field"]) == ("low", "high")
+    answer = LOG.mcc(positive="ant", score="score").calibration("device", bins=None)
+    assert answer["score_max"].max() > 1
+    rule, line = layers_of(plot.calibration(answer))  # no diagonal
+    assert rule["encoding"]["y"]["scale"] == {"domain": [0, 1]}
+    assert [row["at"] for row in line["rows"]] == answer["score_min"].to_list()
 
 
 def test_a_matrix_wide_and_long():
@@ -364,6 +369,41 @@ def test_a_matrix_wide_and_long():
         plot.confusion(LOG.mcc.confusion("key"))
     one = LOG.mcc.confusion("key").filter(pl.col("key") == "x")
     assert len(layers_of(plot.confusion(one))) == 2
+    with pytest.raises(ValueError, match="confusions only, no matrix: ask without top"):
+        plot.confusion(LOG.mcc.confusion(top=3))
+
+
+def test_a_label_has_one_place_on_both_sides_of_a_matrix():
+    """The columns of a wide matrix are texts; its gold labels are not."""
+    reached = 0
+    for labels in (
+        [True, False],
+        [dt.date(2026, 3, 1), dt.date(2026, 3, 2)],
+        [1.5, 2.0],
+        [7, 8],
+        [*"ab"],
+    ):
+        log = pl.DataFrame({"gold": labels * 2, "pred": [labels[0], *labels, labels[1]]})
+        [rect, _] = layers_of(plot.confusion(log.mcc.confusion()))
+        places = rect["encoding"]["x"]["scale"]["domain"]
+        assert (len(places), {row["pred"] for row in rect["rows"]}) == (2, {*places})
+        reached += 1
+    assert reached == 5
+
+
+def test_classes_are_slices_with_as_many_rows_as_their_support():
+    for ci in (None, 0.9):
+        answer = LOG.mcc(pred=["pred", "other"]).classes("key", ci=ci)
+        layers = layers_of(plot.slices(answer, metric="recall", sort=False))
+        drawn = [row for layer in layers for row in layer["rows"] if row["score"] is not None]
+        wanted = {
+            (f"key = {key or 'null'} and label = {label}", model, support, recall)
+            for key, model, label, support, recall in answer.select(
+                "key", "model", "label", "support", "recall"
+            ).iter_rows()
+            if recall is not None
+        }
+        assert {(r["slice"], r["model"], r["n"], r["score"]) for r in drawn} == wanted
 
 
 @pytest.mark.slow

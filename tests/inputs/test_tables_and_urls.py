@@ -50,7 +50,7 @@ def test_a_delta_table_is_read_as_it_is_now(tmp_path):
 
 @pytest.mark.slow
 def test_an_iceberg_table_is_read_as_it_is_now(tmp_path, monkeypatch):
-    pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it in a second step")
+    pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it elsewhere")
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415
 
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")

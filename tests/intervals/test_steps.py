@@ -197,7 +197,7 @@ def pooled(matrices: list[np.ndarray], pools: list[str]):
     cells, classes, found = coded(matrices, pools)
     _, pool_of = np.unique(np.array(pools, str), return_inverse=True)
     pairs = cells.pairs
-    of_pools, _ = Counted.of_rows(len({*pools}), pool_of[pairs.slices], *pairs[2:])
+    of_pools, *_ = Counted.of_rows(len({*pools}), pool_of[pairs.slices], *pairs[2:])
     return classes, found, expected_pairs(classes, Pools(pool_of, of_pools))
 
 

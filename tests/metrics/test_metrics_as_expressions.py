@@ -90,8 +90,10 @@ def test_every_metric_is_that_of_by(dtype, weight, nulls, zero_division, listed)
     for name, metric in asked().items():
         kinds.setdefault(metric.labels_needed, []).append(name)
     assert len(kinds) == 3
-    if listed and weight == "float":  # A plan of 36 pairs takes long to make.
-        kinds = {kind: names[::6] for kind, names in kinds.items()}
+    # Each metric has each dtype and each other value in some case. Plans of 36 pairs take long.
+    step = 6 if listed and weight == "float" else 3
+    start = DTYPES.index(dtype) + [0.0, None, 0.25].index(zero_division)
+    kinds = {kind: names[start % min(step, len(names)) :: step] for kind, names in kinds.items()}
     for names in kinds.values():  # `by` keeps labels for all metrics as one of them needs them.
         found = log.group_by("key").agg(score(metric=name, **options).alias(name) for name in names)
         expected = described.by("key", metrics=names).select("key", *names)
@@ -101,7 +103,7 @@ def test_every_metric_is_that_of_by(dtype, weight, nulls, zero_division, listed)
             assert both[0].dtype == both[1].dtype, name
 
 
-@in_turn(dtype=DTYPES[:5], weight=[None, "float"], metric=SOME)
+@in_turn(dtype=DTYPES[1:4], weight=[None, "float"], metric=SOME)
 def test_every_context(dtype, weight, metric, run):
     log = log_of(dtype, seed=3, rows=60)
     positive = LABELS[dtype][1]
@@ -123,7 +125,7 @@ def test_every_context(dtype, weight, metric, run):
     ends = [(daily, dt.timedelta(0), dt.timedelta(2), "left")]
     ends += [(rolled, dt.timedelta(3), dt.timedelta(0), "right")]
     for found, before, after, closed in ends:
-        for ts, number in found.select("ts", "score").rows()[::9]:
+        for ts, number in found.select("ts", "score").rows()[::20]:
             window = log.filter(pl.col("ts").is_between(ts - before, ts + after, closed=closed))
             assert number == by(window)["score"].item(), (ts, window)
 

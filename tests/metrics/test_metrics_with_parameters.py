@@ -531,8 +531,12 @@ def test_metrics_are_keys_of_bounds():
     costs = metric.cost({(True, False): 10})
     assert log.check(max={costs: 9})["verdict"].to_list() == ["passes"]
     assert log(score="score").best_threshold(max={metric.cost(fp=1): 0.9}).height == 1
-    with pytest.raises(ValueError, match="two metrics are named 'ppv'"):
-        log(score="score").best_threshold(metric=costs_named_ppv(), min={"ppv": 0.1})
+    for asked in (
+        {"metric": costs_named_ppv(), "min": {"ppv": 0.1}},
+        {"max": {"cost(fn=10, fp=1)": 0.5, "cost(fn=1, fp=10)": 0.1}},
+    ):
+        with pytest.raises(ValueError, match="name of another column of the answer, '(ppv|cost)'"):
+            log(score="score").best_threshold(**asked)
 
 
 def costs_named_ppv():

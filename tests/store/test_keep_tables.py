@@ -231,7 +231,7 @@ def test_a_table_whose_files_do_not_stand_alone_is_counted_as_a_whole(tmp_path, 
 @pytest.mark.slow
 def test_an_iceberg_table_is_counted_version_by_version(tmp_path, draw, monkeypatch):
     pytest.importorskip("pyarrow", reason="pyiceberg writes with pyarrow; .ci/run has both")
-    pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it in a second step")
+    pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it elsewhere")
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415
     from pyiceberg.types import StringType  # noqa: PLC0415
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-import multiprocessing
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
+from in_processes import Processes
 from polars.testing import assert_frame_equal
 from support import first
 
 import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._inputs.log_from_files import TypedLog
+from polars_mcc._inputs.read_files import Logs
 from polars_mcc._store import new_and_changed
 from polars_mcc._store.delta_table import Store
 
@@ -32,6 +34,9 @@ class Nights:
         for place in (self.predictions, self.labels):
             place.mkdir(parents=True)
         self.store = folder / "store"
+        self.given = self.predictions, self.store, "key"
+        self.options = {"gold": "outcome", "outcomes": self.labels}
+        self.options |= {"on": "id", "latest": "at", "time": "day"}
         self.day = 0
         self.waiting: list[int] = []
         self.known: dict[int, tuple[int, str]] = {}
@@ -68,17 +73,7 @@ class Nights:
         pl.DataFrame(rows, schema=schema).write_parquet(self.labels / f"{now}.parquet")
 
     def keep(self, recount: str) -> dict[str, int]:
-        done = polars_mcc.keep_counts(
-            self.predictions,
-            self.store,
-            "key",
-            gold="outcome",
-            outcomes=self.labels,
-            on="id",
-            latest="at",
-            time="day",
-            recount=recount,
-        )
+        done = polars_mcc.keep_counts(*self.given, **self.options, recount=recount)
         return dict(done["status"].value_counts().iter_rows())
 
     def account(self, recount: int | None) -> None:
@@ -133,7 +128,7 @@ class Nights:
         assert answer["n_waiting"].item() == answer["n_null"].item() == waiting
 
 
-@pytest.mark.parametrize("seed", first(4, range(40)))
+@pytest.mark.parametrize("seed", first(4, range(12)))
 def test_nightly_labels_are_those_of_the_last_count_of_each_input(tmp_path, seed, monkeypatch):
     nights = Nights(tmp_path, seed)
     step = Store.step
@@ -203,42 +198,21 @@ def test_what_is_missing_is_said(tmp_path, options, message):
         polars_mcc.keep_counts(nights.predictions, nights.store, "key", gold="outcome", **options)
 
 
-def _keep_again(folder: Path, begun) -> None:
-    nights = Nights.__new__(Nights)
-    nights.predictions, nights.labels = folder / "predictions", folder / "labels"
-    nights.store = folder / "store"
-    begun.set()
-    nights.keep("3d")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_runs_that_are_killed_leave_each_input_with_the_labels_of_one_moment(tmp_path, seed):
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["polars_mcc._store.keep_counts"])
     nights, seen = Nights(tmp_path, seed), dict[str, int]()
     for _ in range(4):
         nights.pass_a_night()
+    processes = Processes(nights.draw)
     started = time.monotonic()
     nights.keep("3d")
-    longest = time.monotonic() - started
-    kills = 0
-    while kills < 12:
+    processes.longest = time.monotonic() - started
+    while processes.kills < 5:
         nights.pass_a_night()
-        children = []
-        for _ in range(nights.draw.choice([1, 2])):
-            begun = context.Event()
-            children.append(context.Process(target=_keep_again, args=(tmp_path, begun)))
-            children[-1].start()
-            begun.wait()
-            nights.come(4)
-        ends = time.monotonic() + nights.draw.uniform(0, longest)
-        for child in children:
-            child.join(max(ends - time.monotonic(), 0))
-            kills += child.is_alive()
-            child.kill()
-            child.join()
-        longest *= 1.05
+        number = nights.draw.choice([1, 2])
+        come = partial(nights.come, 4)
+        processes.run(number, *nights.given, meanwhile=come, recount="3d", **nights.options)
         nights.check_after_kills(seen)
     nights.keep("all")
     nights.account(None)
@@ -291,3 +265,24 @@ def test_a_damaged_input_does_not_keep_others_out(tmp_path):
         nights.keep("3d")
     (nights.predictions / "0.parquet").write_bytes(whole)
     assert nights.keep("3d") == {"counted": 1, "recounted": 1}
+
+
+def test_each_csv_file_is_looked_at_equally_often_in_any_store(tmp_path, monkeypatch):
+    scans = []
+    scan = Logs.scan_one
+    monkeypatch.setattr(Logs, "scan_one", lambda *of: scans.append(1) or scan(*of))
+    in_sum = []
+    for n in (3, 6, 9):
+        folders = [tmp_path / f"{name}{n}" for name in ("predictions", "labels", "store")]
+        for folder, column in zip(folders, ("pred", "gold"), strict=False):
+            folder.mkdir()
+            for file in range(n):
+                (folder / f"{file}.csv").write_text(f"id,{column}\n{file}a,x\n{file}b,y\n")
+        predictions, labels, store = map(str, folders)
+        scans.clear()
+        late = {"outcomes": labels, "on": "id", "recount": "all"}
+        done = polars_mcc.keep_counts(predictions, store, **late)
+        assert done["status"].to_list() == ["counted"] * n
+        in_sum.append(len(scans))
+    three, six, nine = in_sum
+    assert nine - six == six - three

@@ -52,7 +52,7 @@ def is_scored(gold, score, weight) -> bool:
     return None not in (gold, score, weight) and not math.isnan(score)
 
 
-def expected(rows, bins: int) -> list[tuple]:
+def expected(rows, bins: int | None) -> list[tuple]:
     """The table of rows (key, gold, score, weight), in exact fractions."""
     found = []
     for key in sorted({row[0] for row in rows}, key=lambda key: (key is not None, key)):
@@ -61,6 +61,9 @@ def expected(rows, bins: int) -> list[tuple]:
         null = sum(1 if n is None else n for g, s, n in inside if not is_scored(g, s, n))
         total, binned = sum(n for *_, n in scored), defaultdict(list)
         for gold, score, n in scored:
+            if bins is None:
+                binned[score].append((gold, score, n))
+                continue
             below = sum(other for _, least, other in scored if least < score)
             tied = sum(other for _, same, other in scored if same == score)
             place = Fraction(2 * below + tied, 2 * total) * bins
@@ -78,7 +81,7 @@ def expected(rows, bins: int) -> list[tuple]:
     return found
 
 
-@given(rows=rows, bins=st.integers(1, 6))
+@given(rows=rows, bins=st.none() | st.integers(1, 6))
 def test_the_table_is_that_of_plain_python(run, rows, bins):
     answer = run(
         frame_of(rows), lambda log: log.mcc(score="score", weight="n").calibration("key", bins=bins)
@@ -192,7 +195,6 @@ def test_models_sets_and_windows(run):
     ("options", "message"),
     [
         ({"bins": 0}, "bins must be an integer of at least 1, got 0"),
-        ({"bins": None}, "bins must be an integer of at least 1, got None"),
         ({"ci": 1}, "ci must be a confidence level"),
         ({"score": None}, "this log has no score"),
         ({"nulls": "label"}, "calibration does not support nulls='label'"),
@@ -209,10 +211,28 @@ def test_what_has_no_table(options, message):
 @pytest.mark.parametrize("score", [-0.1, 1.5, math.inf])
 def test_a_score_that_is_no_probability_is_an_error_if_its_row_is_scored(run, score):
     log = frame_of([("x", True, 0.5, 1), ("x", False, score, 1)])
-    with pytest.raises(pl.exceptions.PolarsError, match="is not between 0 and 1"):
+    with pytest.raises(pl.exceptions.PolarsError, match=r"is not between 0 and 1.*bins=None"):
         run(log, lambda f: f.mcc(score="score").calibration())
+    per_score = run(log, lambda f: f.mcc(score="score").calibration(bins=None))
+    found = sorted(zip(per_score["score_min"], per_score["rate"], strict=True))
+    assert found == sorted([(0.5, 1.0), (score, 0.0)])
     unscored = log.with_columns(gold=pl.when(pl.col("score") == 0.5).then("gold"))
     assert unscored.mcc(score="score").calibration()["n_null"].to_list() == [1]
+
+
+def test_a_bin_per_score_is_the_rate_of_each_decile(run):
+    """Deciles of unequal size, of two models and with weights, against a group-by."""
+    log = SCORES.with_columns(decile=(10 * pl.col("p").pow(2)).ceil().cast(pl.Int8) + 1, n="day")
+    log = log.with_columns(pl.col("n").to_physical() % 3)
+    asked = {"score": ["decile", "p"], "weight": "n"}
+    found = run(log, lambda f: f.mcc(**asked).calibration(bins=None)).filter(model="decile")
+    n, positives = pl.col("n").sum(), pl.col("n").filter("gold").sum()
+    rates = log.filter(pl.col("n") > 0).group_by("decile").agg(n, rate=positives / n).sort("decile")
+    assert rates.height == 11
+    assert found["bin"].to_list() == [*range(1, 12)]
+    for column in ("score_min", "score_max", "score_mean"):
+        assert found[column].to_list() == rates["decile"].to_list()
+    assert found.select("n", "rate").rows() == rates.select("n", "rate").rows()
 
 
 def bins_of(scores: list[float], bins: int) -> tuple[list[int], list[int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-from itertools import product
 
 import duckdb
 import numpy as np
@@ -71,23 +70,24 @@ def changed(found: pl.DataFrame) -> pl.DataFrame:
     return found.filter(pl.col("verdict").cast(pl.String).is_in(["worse", "better"]))
 
 
-# read_csv reads an empty text as null: the shell does not, see below.
-@pytest.mark.parametrize(
-    ("keys", "form"), [case for case in product(KEYS, FORMS) if case != ("empty", "CSV")]
-)
-def test_rows_before_a_known_change_are_not_looked_at(keys, form):
+@pytest.mark.parametrize("keys", KEYS)
+def test_rows_before_a_known_change_are_not_looked_at(keys):
     """The answer is that of the rows that are left: of code 1, those from the change on."""
-    time = "ts" if form == "CSV" else "day"
-    log = LOG.mcc(time=time)
-    found = log.changes(*KEYS[keys])
-    since = changed(found)["since"].unique().to_list()
-    assert [str(day)[:10] for day in since] == [str(FALL)]
-    again = log.changes(*KEYS[keys], known=FORMS[form](found))
-    assert changed(again).is_empty()
-    assert again.height == found.height
-    if keys in PLAIN:
+    for time in ("ts", "day"):
+        log = LOG.mcc(time=time)
+        found = log.changes(*KEYS[keys])
+        since = changed(found)["since"].unique().to_list()
+        assert [str(day)[:10] for day in since] == [str(FALL)]
         is_left = (pl.col("code") != 1) | (pl.col(time) >= since[0])
-        assert_frame_equal(again, LOG.filter(is_left).mcc(time=time).changes(keys))
+        expected = LOG.filter(is_left).mcc(time=time).changes(keys) if keys in PLAIN else None
+        for form, known in FORMS.items():
+            # read_csv reads an empty text as null: the shell does not, see below.
+            if (form == "CSV") == (time == "ts") and (keys, form) != ("empty", "CSV"):
+                again = log.changes(*KEYS[keys], known=known(found))
+                assert changed(again).is_empty(), form
+                assert again.height == found.height, form
+                if expected is not None:
+                    assert_frame_equal(again, expected)
 
 
 @pytest.mark.parametrize(

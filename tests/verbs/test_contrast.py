@@ -246,18 +246,23 @@ MORE = [*FEW, (0.1, 50), (0.3, 30), (0.9, 50), (0.9, 500)]
 
 def held(slice_: tuple[float, int], other: tuple[float, int], to: str) -> pl.DataFrame:
     """Whether the interval held in samples of two slices, and whether one score was 0."""
-    rng, samples = np.random.default_rng(5), 3000
+    rng = np.random.default_rng(5)
+    hits = {
+        key: rng.binomial(n, rate, 3000)
+        for key, (rate, n) in zip("ab", (slice_, other), strict=True)
+    }
+    drawn = pl.DataFrame(hits).group_by("a", "b").len("times").with_row_index("sample")
     frames = [
-        pl.DataFrame({"sample": range(samples), "key": key, "gold": 1, "pred": pred, "n": count})
-        for key, (rate, n) in (("a", slice_), ("b", other))
-        for hits in [rng.binomial(n, rate, samples)]
-        for pred, count in ((1, hits), (0, n - hits))
+        drawn.select("sample", key=pl.lit(key), gold=1, pred=pred, n=count)
+        for key, (_, n) in zip("ab", (slice_, other), strict=True)
+        for pred, count in ((1, pl.col(key)), (0, n - pl.col(key)))
     ]
     log = pl.concat(frames).filter(pl.col("n") > 0).mcc(weight="n")
     found = log.contrast("key", within="sample", to=to, metrics="accuracy", ratio=True)
     (rate, n), (rate_to, n_reference) = slice_, other
     reference = (rate * n + rate_to * n_reference) / (n + n_reference) if to == "total" else rate_to
-    return found.filter(key="a").select(
+    each = found.filter(key="a").join(drawn, on="sample")
+    return each.select(pl.all().repeat_by("times").explode()).select(
         held=pl.lit(rate / reference).is_between("ratio_low", "ratio_high"),
         is_one_0=(pl.col("score") == 0) != (pl.col("reference") == 0),
     )

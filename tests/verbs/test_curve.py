@@ -486,29 +486,76 @@ def test_the_best_threshold_keeps_other_metrics(metric, kept, thresholds, lazy):
     sign = -1 if metric.startswith(("fpr", "cost")) else 1
     order = [pl.col(name) * sign, "threshold"]
     [shared] = whole.filter(conditions).sort(order)["threshold"].tail(1).to_list() or [None]
+    named = [*dict.fromkeys([name, *kept.get("min", {}), *kept.get("max", {})])]
+    words = " and ".join(
+        f"{one} {sign} {bound}"
+        for of, sign in (("min", "≥"), ("max", "≤"))
+        for one, bound in kept.get(of, {}).items()
+    )
+    assert [*found.columns] == [
+        *("key", "n", "threshold", *named),
+        *("shared_threshold", *(f"{one}_shared" for one in named), "loss", "verdict", "n_null"),
+    ]
     for row in found.to_dicts():
         points = curve.filter(pl.col("key") == row["key"])
         left = points.filter(conditions).sort(order).tail(1)
-        best = left.select("threshold", name).row(0) if left.height else (None, None)
-        assert (row["threshold"], row[name]) == best
+        best = (
+            left.select("threshold", *named).row(0) if left.height else (None,) * (1 + len(named))
+        )
+        assert tuple(row[one] for one in ("threshold", *named)) == best
         assert row["shared_threshold"] == shared
-        if thresholds and shared is not None:
-            [at_shared] = points.filter(threshold=shared)[name].to_list()
-            assert row[f"{name}_shared"] == at_shared
+        if not left.height:
+            verdict = f"no threshold keeps {words}"
+        elif shared is None:
+            verdict = f"no shared threshold keeps {words}"
+        else:
+            at_shared = points.filter(pl.col("threshold") == shared)
+            if thresholds:  # Else the slice may have no row with this score.
+                assert tuple(row[f"{one}_shared"] for one in named) == at_shared.select(named).row(
+                    0
+                )
+            rows = frame.filter(pl.col("key") == row["key"])
+            at_shared = rows.mcc(score="score").curve(metrics=metrics, thresholds=[shared])
+            are_kept = at_shared.filter(conditions).height
+            verdict = "kept" if are_kept else f"the shared threshold does not keep {words}"
+        assert row["verdict"] == verdict
 
 
 def test_no_threshold_may_keep_a_metric():
     log = pl.DataFrame({"gold": [0, 1, 0], "score": [1, 2, 3]}).mcc(score="score", positive=1)
-    answer = log.best_threshold(min={"ppv": 0.9}).row(0, named=True)
-    assert (answer["n"], answer["threshold"], answer["mcc"], answer["loss"]) == (
-        3,
-        None,
-        None,
-        None,
-    )
+    answer = log.best_threshold(min={"ppv": 0.9}).drop("n", "n_null").row(0, named=True)
+    assert answer.pop("verdict") == "no threshold keeps ppv ≥ 0.9"
+    assert {*answer.values()} == {None}
     with pytest.raises(ValueError, match="min says which metric to keep, as in min={'ppv': 0.9}"):
         log.best_threshold(min=0.9)
     with pytest.raises(ValueError, match="min=9 is outside the range of ppv"):
         log.best_threshold(min={"ppv": 9})
     with pytest.raises(ValueError, match="'f1_macro' is not of the counts of two classes"):
         log.best_threshold(max={"f1_macro": 0.9})
+
+
+def test_the_verdict_says_which_threshold_keeps_the_conditions():
+    """The shared threshold is 0.8, above which `miss` and `none` have a negative row."""
+    rows = {
+        "kept": [(True, 0.9), *[(False, 0.1)] * 5],
+        "miss": [(True, 0.95), (True, 0.9), (False, 0.85), (False, 0.2)],
+        "none": [(False, 0.9), (True, 0.3)],
+        "one class": [(True, 0.9), (True, 0.4)],
+        "no rows": [(None, 0.9)],
+    }
+    of_many = [("kept", True, 0.8)] * 8 + [(key, *row) for key in rows for row in rows[key]]
+    frame = pl.DataFrame(of_many, schema=["key", "gold", "score"], orient="row")
+    asked = {"min": {"ppv": 0.8}, "max": {"fpr": 0.4}, "thresholds": [0.8, 0.9, 0.95]}
+    found = frame.mcc(score="score").best_threshold("key", **asked)
+    words = "ppv ≥ 0.8 and fpr ≤ 0.4"
+    assert found["shared_threshold"].drop_nulls().unique().to_list() == [0.8]
+    assert dict(found.select("key", "verdict").iter_rows()) == {
+        "kept": "kept",
+        "miss": f"the shared threshold does not keep {words}",
+        "no rows": "not judged",
+        "none": f"no threshold keeps {words}",
+        "one class": "not judged",
+    }
+    strict = frame.mcc(score="score").best_threshold("key", max={"fpr": 0}, thresholds=[0.8])
+    assert strict["verdict"][0] == "no shared threshold keeps fpr ≤ 0"
+    assert "verdict" not in frame.mcc(score="score").best_threshold("key").columns

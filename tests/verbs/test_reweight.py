@@ -161,7 +161,7 @@ def test_with_all_labels_it_is_drop(kind, classes, weight):
     sure = known.filter(no_interval="")["metric"].to_list()
     log = frame.mcc(weight=weight, positive=labels[1])
     counted = pl.col(pl.Int64, pl.Float64).cast(pl.Float64)
-    for ask in (
+    questions = (
         lambda log: log.by("a", metrics=known["metric"].to_list()),
         lambda log: log.by("a", metrics=sure, ci=0.95),
         lambda log: log.classes("b"),
@@ -177,7 +177,9 @@ def test_with_all_labels_it_is_drop(kind, classes, weight):
         lambda log: log.check("a", min=-1, ci=0.95),
         lambda log: log.worst("a", "b", "is_old", verdicts=True, min_n=5),
         lambda log: log(pred="other").worst("a", "b", metric="f1_macro", verdicts=True, min_n=5),
-    ):
+    )
+    start = KINDS.index((kind, classes)) + (weight == "n")  # Each question has each kind of weight.
+    for ask in questions[start % 3 :: 3]:
         found, expected = (ask(log(nulls=nulls)) for nulls in ("reweight", "drop"))
         assert_frame_equal(found.select(counted), expected.select(counted), rel_tol=1e-7)
 

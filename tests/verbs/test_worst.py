@@ -331,7 +331,7 @@ def number_beside(seed: int, rows: int = 2500) -> pl.DataFrame:
     return pl.DataFrame({"a": a, "b": b, "c": c, "gold": gold, "pred": pred})
 
 
-@pytest.mark.parametrize("seed", first(2, range(6)))
+@pytest.mark.parametrize("seed", first(2, range(4)))
 def test_a_number_is_listed_by_its_ranges(seed):
     """Other keys are compared bin by bin, and a second range must keep half of its evidence."""
     log = number_beside(seed)
@@ -817,17 +817,16 @@ def test_two_runs_say_the_same():
 @pytest.mark.slow
 def test_a_list_has_an_end():
     rng = np.random.default_rng(1)
-    key = rng.integers(0, 400, 60_000)
-    gold = rng.integers(0, 2, 60_000)
-    wrong = rng.random(60_000) < np.where(key < 160, 0.6, 0.02)
+    key = rng.integers(0, 260, 39_000)
+    gold = rng.integers(0, 2, 39_000)
+    wrong = rng.random(39_000) < np.where(key < 110, 0.6, 0.02)
     log = pl.DataFrame(
         {"key": key.astype(str), "gold": gold, "pred": np.where(wrong, 1 - gold, gold)}
     )
     answer = log.mcc.worst("key", verdicts=True)
     verdicts = dict(answer["verdict"].cast(pl.String).value_counts().rows())
-    assert verdicts == {"listed": 100, "beyond the list": 60, "not behind": 240}
-    assert log.mcc.worst("key").height == 100
-    assert log.mcc.worst("key", top=200).height == 160
+    assert verdicts == {"listed": 100, "beyond the list": 10, "not behind": 150}
+    assert log.mcc.worst("key", top=200).height == 110
     assert log.mcc.worst("key", top=5).height == 5
 
 
@@ -1036,20 +1035,25 @@ def test_a_slice_that_cannot_be_tested_has_the_score_of_by(metric, zero_division
     found = LACKING.mcc(**given).worst("k", "j", **asked, depth=1, verdicts=True)
     assert {0, 1, 2} <= {*found["k"]}
 
-    def scored(rows: pl.DataFrame) -> float | None:
-        return rows.mcc(**given).score(metrics=metric)[metric].item()
+    def scored(rows: list[pl.DataFrame]) -> list[float | None]:
+        """The score of each frame; None if it has no rows."""
+        parts = (frame.with_columns(part=place) for place, frame in enumerate(rows))
+        scores = pl.concat(parts).mcc(**given).by("part", metrics=metric)
+        of_part = dict(scores.select("part", metric).iter_rows())
+        return [of_part.get(place) for place in range(len(rows))]
 
-    for row in found.iter_rows(named=True):
-        is_in = pl.col(row["keys"]) == row[row["keys"]]
-        slices = {"score": LACKING.filter(is_in), "reference": LACKING.filter(~is_in)}
-        want = {name: scored(rows) for name, rows in slices.items()}
+    is_in = [pl.col(row["keys"]) == row[row["keys"]] for row in found.iter_rows(named=True)]
+    heres, rests = (
+        scored([LACKING.filter(one) for one in some]) for some in (is_in, [~one for one in is_in])
+    )
+    for row, here, rest in zip(found.iter_rows(named=True), heres, rests, strict=True):
+        want = {"score": here, "reference": rest}
         assert {name: row[name] for name in want} == pytest.approx(want, abs=1e-12)
-        here, rest = want.values()
         diff = None if here is None or rest is None else here - rest
         assert row["diff"] == pytest.approx(diff, abs=1e-12)
     nearest = LACKING.filter(pl.col("k") == 0).mcc(**given).worst("j", **asked, verdicts=True)
     for row in nearest.head(1).iter_rows(named=True):
-        want = scored(LACKING.filter(k=0, j=row["j"]))
+        [want] = scored([LACKING.filter(k=0, j=row["j"])])
         assert row["score"] == pytest.approx(want, abs=1e-12)
 
 
