@@ -6,8 +6,7 @@ changed is tested again without the rows of all surer slices that changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection
 
 import numpy as np
 import polars as pl
@@ -16,11 +15,7 @@ import polars.selectors as cs
 from polars_mcc._comparisons.columns_of_answers import CHANGED, SEEN, VERDICT
 from polars_mcc._counts.sliced_log import KEY, MODEL, SET, SlicedLog, joined
 
-SINCE, PART_OF, _NUMBER, _IN = "since", "part_of", "of:number", "of:"
-
-Added: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
-Counting: TypeAlias = Callable[[Added, Sequence[str]], pl.LazyFrame]
-"""Counts the pairs of the rows of a log by keys that are added to them, and by period."""
+SINCE, PART_OF, _NUMBER, _IN = "since", "part_of", "of:number", "polars_mcc:in:"
 
 
 def with_surer(
@@ -67,13 +62,16 @@ def with_surer(
 
 
 def counted_by_slice(
-    log: SlicedLog, slices: pl.DataFrame, counts: pl.DataFrame, again: Counting
+    log: SlicedLog,
+    counts: pl.DataFrame,
+    again: Callable[..., pl.LazyFrame],
+    slices: pl.DataFrame,
 ) -> pl.DataFrame:
     """The pairs by period of rows in slices, by the number of their slice of each set of keys.
 
     Keys that are counted together anyway are not counted again.
     """
-    sets, of_sets = log.sets or {}, slices.partition_by(SET, maintain_order=True, as_dict=True)
+    sets, of_sets = log.sets or {}, slices.partition_by(SET, as_dict=True)
     names = [_IN + of_set for (of_set,) in of_sets]
 
     def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -81,10 +79,10 @@ def counted_by_slice(
             on = [KEY + key for key in sets[of_set]] + [MODEL] * log.has_models
             number = pl.col(_NUMBER).alias(KEY + _IN + of_set)
             rows = joined(rows, own.lazy().select(*on, number), on)
-        return rows.filter(pl.any_horizontal(pl.col(KEY + name).is_not_null() for name in names))
+        return rows.filter(pl.any_horizontal(cs.starts_with(KEY + _IN).is_not_null()))
 
     needed = {key for (of_set,) in of_sets for key in sets[of_set]}
     finest = [of_set for of_set, keys in sets.items() if {*keys} >= needed]
-    if not finest:
-        return again(numbered, names).collect(engine="streaming")
-    return numbered(counts.lazy().filter(pl.col(SET) == finest[0])).collect()
+    of_finest = counts.lazy().filter(pl.col(SET).is_in(finest[:1]))
+    rows = numbered(of_finest) if finest else again(numbered, names)
+    return rows.collect(engine="streaming")

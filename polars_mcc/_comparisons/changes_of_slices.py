@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._comparisons.change_point import RowsInTime, Steps
-from polars_mcc._comparisons.changes_in_common import Counting, counted_by_slice, with_surer
+from polars_mcc._comparisons.changes_in_common import counted_by_slice, with_surer
 from polars_mcc._comparisons.columns_of_answers import CHANGED, SEEN, VERDICT
 from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._comparisons.slice_and_reference import expected_scores
@@ -56,7 +57,11 @@ class Wanted:
 
 
 def changes(
-    log: SlicedLog, looked_at: pl.DataFrame, every: pl.DataFrame, again: Counting, wanted: Wanted
+    log: SlicedLog,
+    looked_at: pl.DataFrame,
+    every: pl.DataFrame,
+    again: Callable[..., pl.LazyFrame],
+    wanted: Wanted,
 ) -> pl.DataFrame:
     """The changes of each slice. Pairs are split by the period, which is in the column `since`.
 
@@ -87,7 +92,7 @@ def changes(
         log,
         parts,
         seen,
-        counted=lambda slices: used(counted_by_slice(log, slices, every, again)),
+        counted=lambda slices: used(counted_by_slice(log, every, again, slices)),
         verdicts=lambda rest: _searched(alone, rest, blocks, strict)[VERDICT],
     )
     scored = _with_scores(log, counts, parts, wanted)
