@@ -364,7 +364,8 @@ def changes(
     """Find since when each slice is worse, and whether that is chance.
 
     --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed,
-    or if none can be judged.
+    or if none can be judged. A slice that changed only with the rows of a surer one is "part of"
+    it, and no alarm.
 
     For example:
 

@@ -41,9 +41,11 @@ def with_surer(
     time, since = cells[SINCE].to_numpy(), np.append(newest[SEEN].fill_null(-1), -1)
     # Of the slices of each row: the surest, whether one changed now, and the last known change.
     surest = np.where(since[numbers] >= 0, numbers, n).min(1)
-    is_out, last, part_of = np.zeros(len(time), bool), since[numbers].max(1), list[int | None]()
-    for number, own in enumerate(changed[VERDICT].to_list()):
-        here = (numbers == number).any(1)
+    is_out, last = np.zeros(len(time), bool), since[numbers].max(1)
+    part_of: list[int | None] = [None] * changed.height
+    # First those of which earlier changes are known: their p-values are of what is new.
+    for number in np.argsort(since[: changed.height] < 0, kind="stable").tolist():
+        here, own = (numbers == number).any(1), changed[VERDICT][number]
         whole, start = here & (time >= since[number]), last[here].max(initial=-1)
         rests = [whole & (surest == n)]
         if start >= 0:
@@ -51,9 +53,8 @@ def with_surer(
         is_whole = any((rest == whole).all() for rest in rests)
         if is_whole or any({*own} & {*verdicts(cells.filter(rest))} for rest in rests):
             surest[here], is_out[here] = np.minimum(surest[here], number), True
-            part_of.append(None)
         else:
-            part_of.append(int(surest[here].min()))
+            part_of[number] = int(surest[here].min())
     [names], causes = newest.select(log.in_words), pl.Series(part_of, dtype=pl.UInt32)
     parts = changed.select(*log.slice, names.gather(causes).alias(PART_OF))
     judged, is_part = joined(judged, parts, log.slice), pl.col(PART_OF).is_not_null()

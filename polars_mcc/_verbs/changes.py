@@ -58,6 +58,10 @@ def changes(
     A score moves with the mix of labels, although the model is the same: rare classes are more
     frequent on weekends, for example. So both sides are compared given their gold labels.
 
+    A failure is seen in every slice that has some of its rows. So, in the order of p-values, each
+    slice that changed is tested again, without the rows of all surer slices that changed, and
+    with the same periods. If it then has no such change, or is below `min_n`, it is "part of" them.
+
     Args:
         *keys: The keys to slice by, as in `by`, but no windows. None: all rows are one slice.
         every: The length of a period, such as "1d", "1w" or "6h". Days are those of the zone of
@@ -80,8 +84,9 @@ def changes(
             before now if that is earlier.
         known: Changes that somebody has seen: rows of an earlier answer, with the keys and `since`.
             Of these slices, only rows from `since` on are looked at, so that they are not found
-            again. Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read
-            in the dtype of the log: read a CSV file with `infer_schema=False`.
+            again. What changes elsewhere only with their rows, and not since then, is part of them.
+            Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read in the
+            dtype of the log: read a CSV file with `infer_schema=False`.
         min_n: The least number of rows before and after. With weights, the least sum.
         max_changes: The largest number of changes of a slice. If a change is sure, the rows before
             it and the rows after it are looked at in the same way.
@@ -102,12 +107,14 @@ def changes(
           rows: of days, they are weeks from Monday on, and so they are if `every` is None. It is
           at least 1, and p-value and limits allow for it;
         - `n_untimed`: the rows without a time, which are not used;
+        - `part_of` (String): if the verdict is "part of", the surest slice that shares rows with
+          this one, in words;
         - `diff` (Float64): after minus before, each less what its labels explain; or of the plain
           scores, with `to="rest"`; `diff_low`, `diff_high`, its limits;
         - `p_value`, that nothing changed, and `p_adjusted`, after correction (Float64);
-        - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; "labels moved" if
-          the plain score changed so surely, but not given the labels; "no change"; or "not judged",
-          without enough rows;
+        - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; then "part of" if
+          surer slices explain it; "labels moved" if the plain score changed so surely, but not
+          given the labels; "no change"; or "not judged", without enough rows;
         - `n_null`: the rows not scored.
 
     Significance:
@@ -121,6 +128,10 @@ def changes(
         If the true rates wander from day to day, that is a change too, and it is found.
         `dispersion` makes such alarms rarer, but does not bring them to the level; nor do longer
         periods.
+
+        The second test only takes alarms away. Its p-value is corrected for the number of slices
+        (Bonferroni). Slices of the same keys share no rows. If keys are not counted together, as
+        with `each`, the rows of the slices that changed are counted once more.
 
     Raises:
         ValueError: The log has no `time`; a key is a window; `every`, `lookback` or `false_alarms`
