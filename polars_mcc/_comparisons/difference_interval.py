@@ -182,10 +182,9 @@ def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> p
         added = np.fmax(*(of.variance(name, added=True) for of in (found, smoothed)))
         correlation = _correlation(a, b, both.variance(name), both.draws.effective, asked)
         change = difference(a, b, asked.ci, correlation=correlation, df=df, added=added)
-        reference = found.scores_a[name]
-        scores = found.scores_b.select(*log.slice, *sizes, score=name, reference=reference)
+        scores = found.scores_b.select(*log.slice, *sizes, score=name)
         least = np.minimum(*np.split(least_rows[name], 2)) if len(least_rows[name]) else math.inf
-        compared = change.beside(scores)
+        compared = change.beside(scores.with_columns(reference=found.scores_a[name]))
         answers.append(judged(compared, metric, asked, better_or_worse(metric), least))
     return pl.concat(answers)
 

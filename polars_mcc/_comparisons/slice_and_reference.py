@@ -138,8 +138,7 @@ def contrasts(
             of_labels = _to_expected(metric, here, given, floats(both["n"]), ci).p_value
             compared = _by_labels(compared, metric, estimated.cells.pairs, totals, of_labels)
             than = _THAN
-        least = np.append(rows[metric.name], math.inf)
-        least = np.minimum(least[b], least[a])
+        least = np.append(rows[metric.name], math.inf)[np.stack([a, b])].min(0)
         return judged(compared, metric, asked, better_or_worse(metric, than), least)
 
     return pl.concat([by(metric) for metric in asked.metrics], how="diagonal")

@@ -171,9 +171,10 @@ _METRICS = [
     ),
 ]
 
-_NEITHER = {"prevalence", "selection_rate"}
 POSITIVE_CLASS_RATES = [
     replace(metric, is_of_positive=True, multilabel=True, less_is_better=less_is_better)
     for metric in _METRICS
-    for less_is_better in [None if metric.name in _NEITHER else metric.name in ERRORS]
+    for less_is_better in [
+        None if metric.name in {"prevalence", "selection_rate"} else metric.name in ERRORS
+    ]
 ]

@@ -393,7 +393,6 @@ def _compared(
         if ci is not None:
             p = of_baseline(both, slices["p_value"], metric, least.bound, ci)
             facts += of_arrays(**{least.p_value: p})
-        named = slices.with_columns(metric=pl.lit(metric.name))
-        return named.select(*sliced.slice, *names, *facts)
+        return slices.with_columns(metric=pl.lit(metric.name)).select(*sliced.slice, *names, *facts)
 
     return sliced.answer(inferred(log, sliced, cells, infer))
