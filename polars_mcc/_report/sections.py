@@ -135,7 +135,8 @@ def _since_section(answers: Answers, since: Since) -> Section:
             own = row.get(SET, TOTAL)
             if own not in days:
                 days[own] = answers.days_of(own)
-            one = without(worse[at], {WORDS, *names} - {own})
+            own_keys = {key.name for key in answers.sets_in_time.get(own, ())}
+            one = without(worse[at], {WORDS, *names} - own_keys)
             alt = f"{row[WORDS]}{answers.of_model(row)}, since {row['since']}"
             drawings.append(Drawing(alt, "changes", one, {"periods": days[own]}))
     rows = without(since.rows.head(MAX_WORST), names).select(

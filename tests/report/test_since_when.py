@@ -196,3 +196,35 @@ def test_a_key_of_any_dtype_has_a_page():
             assert f"key = {word}" in plain, (key, form)
             reached += 1
     assert reached == 15
+
+
+def test_one_failure_is_one_sentence_and_the_worst_slices_are_asked_too():
+    """A version fails on one device: neither is the slice that the report is asked for."""
+    draw = np.random.default_rng(2)
+    day, version, device = (draw.integers(0, high, 20_000) for high in (60, 3, 3))
+    gold = draw.integers(0, 2, 20_000)
+    is_wrong = draw.random(20_000) < np.where(
+        (version == 2) & (device == 1) & (day >= 40), 0.4, 0.06
+    )
+    log = pl.DataFrame({"version": version, "device": device, "country": day % 2, "gold": gold})
+    log = log.with_columns(
+        pred=pl.Series(np.where(is_wrong, 1 - gold, gold)),
+        ts=pl.lit(dt.datetime(2026, 3, 1, 5)) + pl.duration(days=pl.Series(day)),
+    )
+    keys = "version", "device", "country"
+    texts, section = told(log.mcc(time="ts"), *keys, "ts")
+    name = "version = 2 and device = 1"
+    assert len(texts) == 2
+    assert texts[0] == "1 of 18 slices became worse on some day."
+    assert texts[1].startswith(f"Since 2026-04-10, {name}: MCC ")
+    alone = log.filter(version=2, device=1)
+    is_after = pl.col("ts") >= dt.datetime(2026, 4, 10)
+    scores = mcc(alone.filter(is_after)), mcc(alone.filter(~is_after))
+    assert f"MCC {scores[0]:.3f}, {scores[1]:.3f} before" in texts[1]
+    parts = [row for row in section["rows"] if row["verdict"] == "part of"]
+    assert len(parts) == 5
+    assert {row["part_of"] for row in parts} == {name}
+    page = log.mcc(time="ts").report(*keys, "ts")
+    assert page.count(f"{name}, since 2026-04-10") >= 1
+    alone, _ = told(log.mcc(time="ts"), *keys, depth=1)
+    assert [text for text in alone if text.startswith("Since")] == [alone[1]]
