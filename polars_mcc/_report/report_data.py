@@ -383,11 +383,11 @@ class Answers:
     @cached_property
     def sets_in_time(self) -> Mapping[str, Sequence[SectionKey]]:
         """The sets of keys asked for changes, by name: each key, and those of the worst slices."""
-        listed = {*self.worst.listed[SET]} if self.worst else set()
+        keys = self.timeless
+        listed = {*(self.worst.listed[SET] if self.worst else ()), *(key.name for key in keys)}
         sizes = range(1, self.settings.depth + 1)
-        sets = itertools.chain(*(itertools.combinations(self.timeless, size) for size in sizes))
-        named = {set_name(keys): keys for keys in sets}
-        return {name: keys for name, keys in named.items() if len(keys) == 1 or name in listed}
+        sets = itertools.chain(*(itertools.combinations(keys, size) for size in sizes))
+        return {name: own for own in sets if (name := set_name(own)) in listed}
 
     @cached_property
     def timeless(self) -> Sequence[SectionKey]:

@@ -22,7 +22,7 @@ COLUMNS = {
     "drift": "metric n_before n_after reference score",
     "gaps": "metric n_slices n lowest lowest_score highest highest_score ratio spread",
     "changes": "metric since n_before n_after reference score reference_expected expected "
-    "dispersion n_untimed",
+    "dispersion n_untimed part_of",
     "worst": "metric n score reference expected beside p_beside loss confusion confused_gold "
     "confused_pred confused confused_rest explained_by n_tested n_untested",
 }
