@@ -7,6 +7,7 @@ changed is tested again without the rows of all surer slices that changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,9 @@ from polars_mcc._comparisons.columns_of_answers import CHANGED, SEEN, VERDICT
 from polars_mcc._counts.sliced_log import KEY, MODEL, SET, SlicedLog, joined
 
 SINCE, PART_OF, _NUMBER, _IN = "since", "part_of", "of:number", "polars_mcc:in:"
+
+Again: TypeAlias = Callable[..., pl.LazyFrame]
+"""Counts the pairs of rows of the log, to which a function adds keys, by these and by period."""
 
 
 def with_surer(
@@ -63,10 +67,7 @@ def with_surer(
 
 
 def counted_by_slice(
-    log: SlicedLog,
-    counts: pl.DataFrame,
-    again: Callable[..., pl.LazyFrame],
-    slices: pl.DataFrame,
+    log: SlicedLog, counts: pl.DataFrame, again: Again, slices: pl.DataFrame
 ) -> pl.DataFrame:
     """The pairs by period of rows in slices, by the number of their slice of each set of keys.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._comparisons.change_point import RowsInTime, Steps
-from polars_mcc._comparisons.changes_in_common import counted_by_slice, with_surer
+from polars_mcc._comparisons.changes_in_common import Again, counted_by_slice, with_surer
 from polars_mcc._comparisons.columns_of_answers import CHANGED, SEEN, VERDICT
 from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._comparisons.slice_and_reference import expected_scores
@@ -25,7 +24,7 @@ from polars_mcc._metrics.slice_sums import Floats, Ints
 SINCE = "since"
 VERDICTS = pl.Enum([*CHANGED, "part of", "labels moved", "no change", "not judged"])
 _SLICE, _PART, _SIDE = "of:slice", "of:part", "of:side"  # no metric has these names
-_FIRST, _SPLIT, _LAST, _NUMBER = "of:first", "of:split", "of:last", "of:number"
+_FIRST, _SPLIT, _LAST = "of:first", "of:split", "of:last"
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,7 @@ class Wanted:
 
 
 def changes(
-    log: SlicedLog,
-    looked_at: pl.DataFrame,
-    every: pl.DataFrame,
-    again: Callable[..., pl.LazyFrame],
-    wanted: Wanted,
+    log: SlicedLog, looked_at: pl.DataFrame, every: pl.DataFrame, again: Again, wanted: Wanted
 ) -> pl.DataFrame:
     """The changes of each slice. Pairs are split by the period, which is in the column `since`.
 
@@ -71,12 +66,11 @@ def changes(
     slices = _with_facts(log, looked_at, every)
     is_used = pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0)
     periods = looked_at.filter(is_used)[SINCE].unique().sort()
-    numbers = pl.DataFrame({SINCE: periods}).with_row_index(_NUMBER)
 
     def used(rows: pl.DataFrame) -> pl.DataFrame:
         """The pairs that are used, by the number of their period."""
-        rows = rows.filter(is_used).join(numbers, on=SINCE)
-        return rows.with_columns(pl.col(_NUMBER).cast(pl.Int64).alias(SINCE)).drop(_NUMBER)
+        rows = rows.filter(is_used, pl.col(SINCE).is_in(periods.implode()))
+        return rows.with_columns(pl.Series(SINCE, periods.search_sorted(rows[SINCE]), pl.Int64))
 
     # By calendar, so that no other slice and no earlier day moves the blocks of a slice.
     blocks = periods.dt.truncate(wanted.block).rank("dense").cast(pl.Int64).to_numpy()
@@ -88,13 +82,14 @@ def changes(
     n_tests = parts.filter(pl.col("p_value").is_not_null())[_SLICE].n_unique()
     strict = replace(wanted, asked=replace(wanted.asked, ci=1 - wanted.level / max(n_tests, 1)))
     alone = replace(log.whole, has_models=False)
-    parts = with_surer(
-        log,
-        parts,
-        seen,
-        counted=lambda slices: used(counted_by_slice(log, every, again, slices)),
-        verdicts=lambda rest: _searched(alone, rest, blocks, strict)[VERDICT],
-    )
+
+    def counted(slices: pl.DataFrame) -> pl.DataFrame:
+        return used(counted_by_slice(log, every, again, slices))
+
+    def verdicts(rest: pl.DataFrame) -> pl.Series:
+        return _searched(alone, rest, blocks, strict)[VERDICT]
+
+    parts = with_surer(log, parts, seen, counted, verdicts)
     scored = _with_scores(log, counts, parts, wanted)
     in_time = scored.with_columns(periods.gather(scored[_SPLIT]).alias(SINCE))
     both = log.beside(slices, in_time.lazy())

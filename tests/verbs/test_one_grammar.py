@@ -285,7 +285,7 @@ def test_a_key_named_like_a_column_is_refused_with_the_way_out(log):
             ):
                 asked(verb, renamed, name)
             reached += 1
-    assert reached == 76
+    assert reached == 77
     with pytest.raises(pl.exceptions.DuplicateError, match="key 'lowest_score'"):
         log.with_columns(lowest_score="device").mcc.gaps("key", within="lowest_score")
     free = asked("contrast", log.rename({"key": "baseline"}), "baseline")
