@@ -96,16 +96,15 @@ def test_beside_loops_over_the_rows_that_are_left(case):
     assert reached["worse"] > 1
 
 
-@pytest.mark.parametrize("kind", ["frame", "lazy", "parquet", "counts", "arrow", "times", "models"])
-def test_a_version_that_fails_on_one_device_is_one_alarm(kind, tmp_path):
-    log = log_of()
+def of_kind(kind: str, log: pl.DataFrame, folder) -> PredictionLog:
+    """The same log in another form."""
     described = {"time": "day"}
     if kind == "lazy":
         log = log.lazy()
     elif kind == "parquet":
         texts = pl.col("gold", "pred").cast(pl.String)
-        log.with_columns(texts).write_parquet(tmp_path / "log.parquet")
-        log = pl.scan_parquet(tmp_path / "log.parquet")
+        log.with_columns(texts).write_parquet(folder / "log.parquet")
+        log = pl.scan_parquet(folder / "log.parquet")
     elif kind == "counts":  # So many rows that p-values are 0, and no noise.
         labels = pl.DataFrame({"gold": [0, 0, 1, 1], "pred": [0, 1, 0, 1]})
         cells = log.select("day", *KEYS).unique().join(labels, how="cross")
@@ -117,16 +116,28 @@ def test_a_version_that_fails_on_one_device_is_one_alarm(kind, tmp_path):
         described["weight"] = "n"
     elif kind == "arrow":
         log = log.to_arrow()
+    elif kind == "late":
+        ids = log.with_row_index("id")
+        log = ids.drop("gold").lazy()
+        described |= {"on": "id", "outcomes": ids.select("id", "gold").lazy(), "min_age": "1d"}
     elif kind == "times":
         log = log.with_columns(day=pl.col("day").cast(pl.Datetime) + pl.duration(hours=5))
     elif kind == "models":
         log = log.with_columns(good=pl.col("gold"), same="pred")
         described["pred"] = ["same", "pred", "good"]
+    return PredictionLog(log, **described)
+
+
+@pytest.mark.parametrize(
+    "kind", ["frame", "lazy", "parquet", "counts", "arrow", "late", "times", "models"]
+)
+def test_a_version_that_fails_on_one_device_is_one_alarm(kind, tmp_path):
+    log = of_kind(kind, log_of(), tmp_path)
     for keys, n_part, cause in (
         (each(*KEYS, total=True), 5, "version = v3"),
         (cube(*KEYS), 15, CELL),
     ):
-        found = PredictionLog(log, **described).changes(keys).lazy().collect()
+        found = log.changes(keys).lazy().collect()
         models = found.partition_by("model") if kind == "models" else [found]
         for of_model in models[: 2 if kind == "models" else 1]:
             assert with_verdict(of_model) == [cause]
