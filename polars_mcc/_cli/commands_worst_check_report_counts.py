@@ -65,8 +65,10 @@ def check(
             better, as `--max fnr=0.1`. Repeat --max for several.
         metric: The metric to check, if --min and --max do not name metrics: a name of `polars-mcc
             metrics`.
-        no_worse_than: A baseline, instead of --min and --max: the counts of another log, such as
-            the log of last week, by the same keys (see `polars-mcc counts`).
+        no_worse_than: A baseline, instead of --min and --max: the name of another model of the log,
+            or of a column, which scored the same rows; the test is then that of `polars-mcc
+            compare`. Or a file of the counts of another log, such as the log of last week, by the
+            same keys (see `polars-mcc counts`).
         max_gap: The widest gap between two slices, instead of the others: a number, for --metric,
             or one number per metric, as `--max-gap fpr=0.05` (see `polars-mcc gaps`). With --ci, a
             gap fails if its lower limit is wider. Repeat --max-gap for several.
@@ -113,7 +115,7 @@ def check(
             max=shared_options.thresholds_by_metric("--max", max),
             metric=metric,
             max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
-            no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
+            no_worse_than=no_worse_than and _baseline(no_worse_than, log),
             reads=[no_worse_than],
             min_n=min_n,
             ci=ci,
@@ -128,10 +130,20 @@ def check(
         raise SystemExit(1)
 
 
-def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
-    """The counts of another log. Text is read with the dtypes of the counts of this log."""
+def _baseline(typed: str, log: TypedLog) -> pl.LazyFrame | str:
+    """A model; or the counts of another log, with text as the dtypes of the counts of this log.
+
+    A text that is neither stays: the verb says what it may be.
+    """
+    roles = log.log.roles
+    models = [name for side in (roles.preds, roles.scores) if side for name in side.names]
+    if typed in {*models, *roles.schema}:
+        return typed
     dtypes = counts_of(log.log, *log.keys).drop("n").collect_schema()
-    return read_files.scan_answer(path, log.options.null or (), dtypes)
+    try:
+        return read_files.scan_answer(typed, log.options.null or (), dtypes)
+    except FileNotFoundError:
+        return typed
 
 
 def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str:

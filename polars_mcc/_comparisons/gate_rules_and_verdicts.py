@@ -36,6 +36,8 @@ class Rule:
     """The threshold, or a frame with one per slice."""
     value: str
     """The column that is compared with the threshold."""
+    than: str = "the baseline"
+    """What a difference is compared with."""
 
     @property
     def mark(self) -> str:
@@ -104,7 +106,7 @@ class Rule:
         """The text of a failure, for the message; `is_0`: some slices fail because of 0/0."""
         wrong = {"min": "below", "max": "above"}[self.bound]
         threshold = f"its {self.bound}" if isinstance(self.given, pl.DataFrame) else self.given
-        threshold = "the baseline" if self.is_diff else threshold
+        threshold = self.than if self.is_diff else threshold
         return f"{self.metric.name} {wrong} {threshold}{' or 0/0' if is_0 else ''}"
 
 

@@ -698,10 +698,28 @@ class TestCheck:
         assert done.exit_code == 1
         assert "1 of 4 slices fails: mcc below the baseline, significantly" in done.stdout
 
+    def test_another_model_on_the_same_rows(self, planted):
+        asked = ["check", "log.parquet", "--by", "k", "--no-worse-than"]
+        models = ["--pred", "pred", "--pred", "gold AS best"]
+        judged = answered(*asked, "pred", *models)
+        best = planted.with_columns(best="gold").mcc(pred=["pred", "best"])
+        assert_frame_equal(judged, best.check("k", no_worse_than="pred"))
+        done = invoke(*asked, "best", *models)
+        assert done.exit_code == 1
+        assert done.stdout.startswith("3 of 4 slices fail: mcc below best\n")
+        done = invoke(*asked, "gold")  # a column that is no model of the log
+        assert done.stdout.startswith("3 of 4 slices fail: mcc below gold\n")
+        done = invoke(*asked, "worst", *models)
+        takes = (
+            "--no-worse-than takes a model of the log ('pred', 'best'), a column that is one, or"
+        )
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"no model, no column and no file 'worst': {takes} a file of counts\n" in done.stderr
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ([], "check needs either min or max, such as --min 0.6, or --no-worse-than, the"),
+            ([], "check needs either min or max, such as --min 0.6, or --no-worse-than, another"),
             (["--no-worse-than", "nope.parquet"], "no file 'nope.parquet'"),
             (["--no-worse-than", "log.parquet"], "no_worse_than is not the counts of these slices"),
             (["--min", "0.5", "--by", "kk"], "no column 'kk' for key"),

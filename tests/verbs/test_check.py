@@ -284,6 +284,66 @@ def test_keys_of_a_baseline_are_of_the_kind_of_the_keys_of_the_log(own, other):
         log.mcc.check(polars_mcc.each("key", total=True), no_worse_than=baseline.mcc.counts("key"))
 
 
+PAIRED = {
+    "accuracy": {},
+    "mcc": {"sample_weight": "w"},
+    "fnr": {"cluster": "user", "positive": True},
+    "roc_auc": {"positive": True, "pred": None, "score": ["pred", "new", "own"]},
+}
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+def test_a_model_no_worse_than_another_on_the_same_rows_is_the_test_of_compare(metric):
+    rng = np.random.default_rng(7)
+    gold = np.tile([True, False], 1500)
+    wrong = rng.random(3000) < 0.1
+    worse = rng.random(3000) < np.repeat([0.0, 0.02, 0.25], 1000)
+    columns = {"key": np.repeat(["a", "b", "c"], 1000), "gold": gold, "pred": gold ^ wrong}
+    columns |= {"new": gold ^ (wrong | worse), "own": gold, "user": np.arange(3000) // 3}
+    frame = pl.DataFrame(columns | {"w": np.arange(3000) % 4 + 1})
+    if metric == "roc_auc":
+        frame = frame.with_columns(pl.col("pred", "new", "own") * 0.6 + rng.random(3000) * 0.4)
+    log = frame.mcc(**{"pred": ["pred", "new", "own"], **PAIRED[metric]})
+    compared = log.compare("key", baseline="pred", metrics=metric)
+    rows, p_values = compared.to_dicts(), []
+    for row in rows:
+        lost = (row["score"] - row["reference"]) * (-1 if metric == "fnr" else 1)
+        p_values.append(row["p_value"] / 2 if lost < 0 else 1 - row["p_value"] / 2)
+    order = sorted(range(6), key=p_values.__getitem__)
+    adjusted, most = [0.0] * 6, 0.0
+    for rank, place in enumerate(order):  # Holm (1979)
+        adjusted[place] = most = max(most, min(1.0, p_values[place] * (6 - rank)))
+    with pytest.raises(polars_mcc.CheckError, match=f"fail.?: {metric} .* pred, signif") as raised:
+        log.check("key", metric=metric, no_worse_than="pred", ci=0.95)
+    judged = raised.value.judged
+    assert judged["p_adjusted"].to_list() == pytest.approx(adjusted, rel=1e-9)
+    fails = [p < 0.05 for p in adjusted]
+    assert (judged["verdict"] == "fails").to_list() == fails
+    assert ("c", "new") in raised.value.failures.select("key", "model").rows()
+    same = [name for name in judged.columns if name in compared.columns and name[0] != "p"]
+    same.remove("verdict")
+    assert_frame_equal(judged.select(same), compared.select(same))
+    assert {"key", "model", "baseline", "n", "score", "reference", "diff_low"} < {*same}
+
+
+def test_a_paired_gate_judges_as_other_gates():
+    gold = [0, 1] * 20 + [0] * 40
+    key = ["two"] * 40 + ["one"] * 40
+    log = pl.DataFrame({"key": key, "gold": gold, "pred": 0, "new": [0, 1] * 40, "n": 1})
+    judged = log.mcc(pred=["pred", "new"]).check("key", no_worse_than="pred")
+    assert judged.select("key", "verdict").rows() == [("one", "not judged"), ("two", "passes")]
+    with pytest.raises(polars_mcc.CheckError, match="1 of 1 slices fails: mcc below new or 0/0"):
+        log.mcc.check("key", no_worse_than="new")
+    with pytest.raises(polars_mcc.CheckError, match="2 not judged: fewer than 41 rows"):
+        log.mcc.check("key", no_worse_than="new", min_n=41)
+    for typed in ("nwe", "counts.parquet"):
+        said = f"no model and no column '{typed}': no_worse_than takes a model of the log ('pred'),"
+        with pytest.raises(ValueError, match=re.escape(said)):
+            log.mcc.check("key", no_worse_than=typed)
+    with pytest.raises(ValueError, match="there is no second model to compare"):
+        log.mcc.check("key", no_worse_than="pred")
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
