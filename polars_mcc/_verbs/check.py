@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,8 @@ from polars_mcc._verbs.by_and_score import of_metrics
 from polars_mcc._verbs.compare_and_drift import paired
 from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
 
+LOGGER = logging.getLogger("polars_mcc")
+"""Where requirements that are met are said."""
 _OWN = {"p_value", gates.ADJUSTED, gates.VERDICT}  # of the verbs that compare
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
 
@@ -79,7 +82,9 @@ def check(
 ) -> pl.DataFrame:
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
-    Unlike the other verbs, `check` runs the query of a LazyFrame at once.
+    Unlike the other verbs, `check` runs the query of a LazyFrame at once. If it passes, it logs a
+    sentence for each requirement, with its figure, its limit and the rows judged: at the level INFO
+    of the logger "polars_mcc".
 
     0/0 is never a pass: without `ci`, a slice fails if its score is 0/0 although it has the gold
     labels that the metric needs, unless the slice of `no_worse_than` is 0/0 too. With `ci`, the
@@ -185,7 +190,7 @@ def check(
     min_n = unasked if min_n is None else min_n
     if max_gap is not None:
         widest = limits(metric, max_gap, min, max, no_worse_than)
-        return _passed(*judged_gaps(log, keys, widest, min_n, ci))
+        return _decided(*judged_gaps(log, keys, widest, min_n, ci))
     rules = [
         *gates.required(metric, "min", min, labels),
         *gates.required(metric, "max", max, labels),
@@ -221,7 +226,7 @@ def check(
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = judging.unjudged(marked, models)
     if judged.height and not unjudged and "fails" not in judged[gates.VERDICT]:
-        return judged
+        return _decided(judged, "", judging.met(marked, sizes[-1]))
     messages = [*judging.failing(marked)]
     if (judged[gates.VERDICT] == "not judged").all():
         messages.append("there is no slice to judge")
@@ -236,13 +241,15 @@ def check(
     failures = judged.filter(pl.col(gates.VERDICT) == "fails").drop(gates.VERDICT)
     shown = failures if len(rules) > 1 else failures.drop(gates.FAILED)
     message = f"{'; '.join(messages)}{why}{gates.table(shown)}"
-    raise CheckError(message, judged)
+    return _decided(judged, message)
 
 
-def _passed(judged: pl.DataFrame, message: str) -> pl.DataFrame:
-    """The judged gaps, or an error if there is a message."""
+def _decided(judged: pl.DataFrame, message: str, met: Iterable[str] = ()) -> pl.DataFrame:
+    """What is judged, or an error if there is a message. Else say which requirements are `met`."""
     if message:
         raise CheckError(message, judged)
+    for requirement in met:
+        LOGGER.info(requirement)
     return judged
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -12,9 +12,17 @@ import polars as pl
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_number
 from polars_mcc._base.message_parts import option, refused
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.columns_of_answers import answer_columns
-from polars_mcc._comparisons.gate_rules_and_verdicts import VERDICT, table, verdict_of
+from polars_mcc._comparisons.gate_rules_and_verdicts import (
+    NOT_SURE,
+    VERDICT,
+    in_words,
+    requirement,
+    table,
+    verdict_of,
+)
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._frame.columns import FrameT
@@ -185,8 +193,11 @@ def judged_gaps(
     widest: Mapping[Metric, float],
     min_n: int,
     ci: float | None,
-) -> tuple[pl.DataFrame, str]:
-    """The answer of `gaps` with verdicts, and the message of an error; "" if all pass."""
+) -> tuple[pl.DataFrame, str, Iterator[str]]:
+    """The answer of `gaps` with verdicts, the message of an error, "" if all pass; and sentences.
+
+    The sentences are about the requirements that are met.
+    """
     level = defaults.LEVEL if ci is None else ci
     found: pl.DataFrame = gaps(log, *keys, metrics=[*widest], min_n=min_n, ci=level)
     bounds = {metric.name: float(number) for metric, number in widest.items()}
@@ -196,7 +207,20 @@ def judged_gaps(
     of_metric = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
     with_limits = found.lazy().collect().with_columns(of_metric.alias(MAX_GAP))
     judged = with_limits.drop(VERDICT).with_columns(verdict.alias(VERDICT))
-    return judged, _failure(judged, min_n, ci)
+    _, names, _ = options_of_differences.keys_and_within(log, "gaps", keys, None, sets=True)
+    met = (_met(row, ", ".join(names)) for row in judged.iter_rows(named=True))
+    return judged, _failure(judged, min_n, ci), met
+
+
+def _met(row: Mapping[str, Any], keys: str) -> str:
+    """A sentence about a gap that does not fail."""
+    if row[VERDICT] == "not judged":
+        judged = ["not judged: fewer than two groups"]
+    else:
+        judged = ["passes", f"{row['n_slices']:,} groups", rows_in_words(row["n"])]
+        judged += ["outside but not significantly"] * (row[VERDICT] == NOT_SURE)
+    figure = f"{row['metric']} gap of {row.get(SET, keys)} {in_words(row, 'diff')}"
+    return requirement(row, f"{figure}, at most {row[MAX_GAP]:g}", *judged)
 
 
 def _failure(judged: pl.DataFrame, min_n: int, ci: float | None) -> str:
