@@ -41,6 +41,7 @@ def check(
     metric: str = defaults.METRIC,
     no_worse_than: str | None = None,
     max_gap: list[str] | None = None,
+    min_ratio: list[str] | None = None,
     min_n: int | None = None,
     ci: float | None = None,
     false_alarms: str | None = None,
@@ -72,8 +73,11 @@ def check(
         max_gap: The widest gap between two slices, instead of the others: a number, for --metric,
             or one number per metric, as `--max-gap fpr=0.05` (see `polars-mcc gaps`). With --ci, a
             gap fails if its lower limit is wider. Repeat --max-gap for several.
+        min_ratio: The least ratio of the lowest to the highest slice, instead of the others, as
+            `--min-ratio selection_rate=0.8`, the four-fifths rule: for metrics from 0 to 1. With
+            --ci, a ratio fails if its upper limit is less. Repeat --min-ratio for several.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
-            judged. Without it: 1, but 30 with --max-gap.
+            judged. Without it: 1, but 30 with --max-gap and --min-ratio.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below --min (above --max), or the whole interval of its difference to the baseline is
             on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that
@@ -116,6 +120,7 @@ def check(
             max=shared_options.thresholds_by_metric("--max", max),
             metric=metric,
             max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
+            min_ratio=shared_options.thresholds_by_metric("--min-ratio", min_ratio),
             no_worse_than=no_worse_than and _baseline(no_worse_than, log),
             reads=[no_worse_than],
             min_n=min_n,

@@ -38,7 +38,7 @@ from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._verbs.by_and_score import of_metrics
 from polars_mcc._verbs.compare_and_drift import paired
-from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
+from polars_mcc._verbs.gaps import Widest, asked_of_gaps, judged_gaps
 
 LOGGER = logging.getLogger("polars_mcc")
 """Where requirements that are met are said."""
@@ -75,6 +75,7 @@ def check(
     metric: IntoMetric = defaults.METRIC,
     no_worse_than: str | pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     max_gap: Widest | None = None,
+    min_ratio: Widest | None = None,
     min_n: int | None = None,
     ci: float | None = None,
     false_alarms: str | None = None,
@@ -106,8 +107,11 @@ def check(
         max_gap: The widest gap between two slices, instead of the others: a number, for `metric`,
             or one number per metric, as `{"fpr": 0.05}` (see `gaps`). With `ci`, a gap fails if its
             lower limit is wider. The interval allows for all slices; each gap is judged alone.
+        min_ratio: The least ratio of the lowest to the highest slice, instead of the others, as
+            `{"selection_rate": 0.8}`, the four-fifths rule: for metrics from 0 to 1. With `ci`, a
+            ratio fails if its upper limit is less (see `gaps`).
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
-            judged. None: 1, but 30 with `max_gap`.
+            judged. None: 1, but 30 with `max_gap` and `min_ratio`.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below `min` (above `max`), or the whole interval of its difference to the baseline is
             on the worse side of 0, and `p_adjusted` is below 1 - `ci`. So a log that is as good as
@@ -135,8 +139,8 @@ def check(
           has none for it. A threshold for a slice that the log does not have is a row that is not
           judged.
 
-        With `max_gap`: the columns of `gaps` without its verdict, then `max_gap` (Float64) and
-        `verdict`.
+        With `max_gap` or `min_ratio`: the columns of `gaps` without its verdict, then the limit
+        (Float64), with the name of the option, and `verdict`.
 
     Significance:
         The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
@@ -186,11 +190,11 @@ def check(
     find = registry.find_metric if no_worse_than is None else registry.find_tested_metric
     labels = log.roles.label_dtype
     chosen = find(metric, labels)
-    unasked = defaults.CHECKED_N if max_gap is None else defaults.MIN_N
+    of_gaps = asked_of_gaps(metric, max_gap, min_ratio, min, max, no_worse_than)
+    unasked = defaults.CHECKED_N if of_gaps is None else defaults.MIN_N
     min_n = unasked if min_n is None else min_n
-    if max_gap is not None:
-        widest = limits(metric, max_gap, min, max, no_worse_than)
-        return _decided(*judged_gaps(log, keys, widest, min_n, ci))
+    if of_gaps is not None:
+        return _decided(*judged_gaps(log, keys, of_gaps, min_n, ci))
     rules = [
         *gates.required(metric, "min", min, labels),
         *gates.required(metric, "max", max, labels),

@@ -695,6 +695,11 @@ class TestCheck:
         done = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.01")
         assert done.exit_code == 1
         assert done.stdout.startswith("1 of 2 gaps fails: gap of mcc above 0.01\n")
+        ratio = ["--by", "k", "--min-ratio", "accuracy=0.2", "--min-ratio", "tpr=0.1"]
+        passed = invoke("check", "log.parquet", *ratio, "--positive", "true")
+        assert passed.exit_code == 0, passed.output
+        assert passed.stdout.startswith("accuracy ratio of k 0.")
+        assert ", at least 0.1: passes, 4 groups, 400 rows\n" in passed.stdout
         refused = invoke("check", "log.parquet", *options, "--min", "0.1")
         assert refused.exit_code == 2
         assert "max_gap is checked alone" in refused.stderr
