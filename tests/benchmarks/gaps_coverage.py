@@ -15,9 +15,10 @@ The second table is why a gap needs an interval: the mean of the largest minus t
 slices, beside the mean of `spread`.
 
 The last table is of the four-fifths rule, `check(min_ratio={"selection_rate": 0.8}, ci=0.95)`.
-Every second group is selected at the rate, the others at 0.8 of it: how often the gate stops them, which
-should be at most 0.05, and how often the interval holds 0.8. Then at 0.5 of it: how often the gate
-finds them. In "30 and 3,000", the groups at the lower rate are small; in "3,000 and 30", large.
+Every second group is selected at the rate, the others at 0.8 of it: how often the gate stops them,
+which should be at most 0.05, and how often the interval holds 0.8. Then at 0.5 of it: how often the
+gate finds them. In "30 and 3,000", the groups at the lower rate are small; in "3,000 and 30",
+large.
 """
 
 from __future__ import annotations
