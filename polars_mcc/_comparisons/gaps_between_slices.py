@@ -109,7 +109,7 @@ def _limits_of_ratio(slices: Compared, ci: float) -> tuple[float, float]:
             else:
                 is_above = errors_below(v[i], m[i], v[j], m[j], r) > z
             low, high = np.where(is_above, low, r), np.where(is_above, r, high)
-        least.append(float(np.where(i == j, 1.0, (low + high) / 2).min()))
+        least.append(float(np.where(i == j, 1.0, low if is_low else high).min()))
     return least[0], least[1]
 
 
