@@ -16,7 +16,8 @@ COLUMNS = {
     "compare": "baseline metric n n_clusters score reference",
     "contrast": "metric n n_reference score reference expected",
     "drift": "metric n_before n_after n_clusters_before n_clusters_after reference score",
-    "gaps": "metric n_slices n lowest lowest_score highest highest_score ratio spread",
+    "gaps": "metric n_slices n lowest lowest_score highest highest_score "
+    "ratio ratio_low ratio_high spread",
     "changes": "metric since n_before n_after reference score reference_expected expected "
     "dispersion n_untimed part_of",
     "worst": "metric n score reference expected beside p_beside loss confusion "

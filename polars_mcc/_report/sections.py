@@ -55,7 +55,7 @@ class Section:
 
 
 _HIDDEN_OF_MODELS = ("baseline", "p_value", "n_null", "n_waiting")
-_HIDDEN_OF_GAPS = ("n", "ratio", "p_value", "n_null", "n_waiting")
+_HIDDEN_OF_GAPS = ("n", "ratio", "ratio_low", "ratio_high", "p_value", "n_null", "n_waiting")
 _HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "n_tested", "n_untested")
 _HIDDEN_OF_WORST += ("n_null", "n_waiting")
 _HIDDEN_OF_SINCE = ("p_value", "n_untimed", "n_null", "n_waiting")
