@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from logging.handlers import BufferingHandler
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import polars as pl
 from cyclopts import Parameter
@@ -103,14 +106,19 @@ def check(
             return error.judged
 
     def in_words() -> str:
-        return visible_lines(str(failed[0]) if failed else "\n".join(heard.lines))
+        return visible_lines(
+            str(failed[0]) if failed else "\n".join(line.getMessage() for line in heard)
+        )
 
     def drawn(judged_slices: pl.DataFrame) -> str:
         is_wide = output.format == "wide" and not failed
         return outputs.terminal_table(judged_slices) if is_wide else in_words()
 
     files = [no_worse_than or ""]
-    with _Heard() as heard, naming_files(files, "no_worse_than is", "the file has", "weight must"):
+    with (
+        _listening() as heard,
+        naming_files(files, "no_worse_than is", "the file has", "weight must"),
+    ):
         run_verb(
             judged,
             log,
@@ -152,24 +160,17 @@ def _baseline(typed: str, log: TypedLog) -> pl.LazyFrame | str:
         return typed
 
 
-class _Heard(logging.Handler):
-    """Keeps the lines that `check` logs."""
-
-    def __enter__(self) -> Self:
-        """Begin to listen."""
-        self.lines: list[str] = []
-        LOGGER.addHandler(self)
-        LOGGER.setLevel(logging.INFO)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Listen no longer."""
-        LOGGER.removeHandler(self)
+@contextmanager
+def _listening() -> Iterator[list[logging.LogRecord]]:
+    """The lines that `check` logs."""
+    handler = BufferingHandler(sys.maxsize)
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield handler.buffer
+    finally:
+        LOGGER.removeHandler(handler)
         LOGGER.setLevel(logging.NOTSET)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
-        self.lines.append(record.getMessage())
 
 
 @command

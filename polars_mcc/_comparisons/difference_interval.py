@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -176,20 +177,15 @@ def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> p
     n_clusters, least_rows = both.draws.n_clusters, tested_rows(found.estimated)
     df = None if n_clusters is None else n_clusters - 1
     sizes = ["n", *(["n_clusters"] if log.has_clusters else []), *log.unscored]
-    sides, answers = dict(zip(PERIODS.categories, (both.scores_a, both.scores_b), strict=True)), []
-    facts = {
-        f"{metric.name}_{period}": side[metric.name]
-        for metric in asked.metrics
-        for period, side in sides.items()
-        if metric not in asked.sure
-    }
+    facts = facts_of((both.scores_a, both.scores_b), asked)
+    answers = []
     for metric in asked.sure:
         name = metric.name
         a, b = (Side.of(scores, name) for scores in (both.scores_a, both.scores_b))
         added = np.fmax(*(of.variance(name, added=True) for of in (found, smoothed)))
         correlation = _correlation(a, b, both.variance(name), both.draws.effective, asked)
         change = difference(a, b, asked.ci, correlation=correlation, df=df, added=added)
-        scores = found.scores_b.select(*log.slice, *sizes, score=name, **facts)
+        scores = found.scores_b.select(*log.slice, *sizes, score=name).with_columns(facts)
         least = np.minimum(*np.split(least_rows[name], 2)) if len(least_rows[name]) else math.inf
         compared = change.beside(scores.with_columns(reference=found.scores_a[name]))
         answers.append(judged(compared, metric, asked, better_or_worse(metric), least))
@@ -235,6 +231,16 @@ def _correlation(
         shared = (a.se**2 + b.se**2 - variance) / (2 * a.se * b.se)
     known = effective / (effective + z**2) if asked.method == "score" else 1.0
     return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)
+
+
+def facts_of(sides: Sequence[pl.DataFrame], asked: IntervalOptions) -> list[pl.Series]:
+    """The facts of both sides, which have no interval, named like two periods."""
+    return [
+        side[metric.name].alias(f"{metric.name}_{period}")
+        for metric in asked.metrics
+        for period, side in zip(PERIODS.categories, sides, strict=True)
+        if metric not in asked.sure
+    ]
 
 
 class Periods(NamedTuple):

@@ -104,10 +104,9 @@ def _limits_of_ratio(slices: Compared, ci: float) -> tuple[float, float]:
         high += 1
         for _ in range(_HALVINGS):
             r = (low + high) / 2
-            if is_low:  # The ratio of j to i is as sure to be below 1 / r.
-                is_above = errors_below(v[j], m[j], v[i], m[i], 1 / r) < z
-            else:
-                is_above = errors_below(v[i], m[i], v[j], m[j], r) > z
+            # The ratio of i to j is above r as surely as that of j to i is below 1 / r.
+            a, b, end = (j, i, 1 / r) if is_low else (i, j, r)
+            is_above = (errors_below(v[a], m[a], v[b], m[b], end) > z) != is_low
             low, high = np.where(is_above, low, r), np.where(is_above, r, high)
         least.append(float(np.where(i == j, 1.0, low if is_low else high).min()))
     return least[0], least[1]
@@ -121,24 +120,22 @@ def errors_below(v_i: Floats, m_i: Floats, v_j: Floats, m_j: Floats, ratio: Floa
     """
     n = m_i + m_j
     with np.errstate(all="ignore"):
-        p_i, p_j = _at_ratio(v_i, m_i, v_j, m_j, ratio)
-        variance = p_i * (1 - p_i) / m_i + ratio**2 * p_j * (1 - p_j) / m_j
+        p = _at_ratio(v_i, m_i, v_j, m_j, ratio)
+        variance = ratio * p * (1 - ratio * p) / m_i + ratio**2 * p * (1 - p) / m_j
         z = (ratio * v_j - v_i) / np.sqrt(variance * n / (n - 1))
         v_i, v_j = v_i + 0.5 / m_i, v_j - 0.5 / m_j
-        p_i, p_j = _at_ratio(v_i, m_i, v_j, m_j, ratio)
-        apart = m_i * divergence(v_i, p_i) + m_j * divergence(v_j, p_j)
+        p = _at_ratio(v_i, m_i, v_j, m_j, ratio)
+        apart = m_i * divergence(v_i, ratio * p) + m_j * divergence(v_j, p)
         root = np.where(ratio * v_j > v_i, np.sqrt(np.clip(2 * apart, 0, None)), 0.0)
     return np.fmin(z, root)
 
 
-def _at_ratio(
-    v_i: Floats, m_i: Floats, v_j: Floats, m_j: Floats, ratio: Floats
-) -> tuple[Floats, Floats]:
-    """The likeliest proportions with this ratio of i to j: a root of a quadratic equation."""
+def _at_ratio(v_i: Floats, m_i: Floats, v_j: Floats, m_j: Floats, ratio: Floats) -> Floats:
+    """The likeliest proportion of j, if that of i is `ratio` times as large: a quadratic's root."""
     hits, n = m_i * v_i + m_j * v_j, m_i + m_j
     b = ratio * (m_i + m_j * v_j) + m_j + m_i * v_i
-    p_j = 2 * hits / (b + np.sqrt(np.clip(b**2 - 4 * n * ratio * hits, 0, None)))
-    return ratio * p_j, p_j
+    p: Floats = 2 * hits / (b + np.sqrt(np.clip(b**2 - 4 * n * ratio * hits, 0, None)))
+    return p
 
 
 def _reaches(slices: Compared, scale: Scale, z: float) -> tuple[Floats, Floats]:

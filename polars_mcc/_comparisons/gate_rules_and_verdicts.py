@@ -374,7 +374,7 @@ _LIMIT, _NAME = f"{FACT}limit", f"{FACT}name"
 def in_words(row: Mapping[str, Any], name: str, *, has_limits: bool = True) -> str:
     """A score with its interval, if it has one: `0.924 (0.904 to 0.944)`."""
     score, low, high = (row.get(f"{name}{part}") for part in ("", "_low", "_high"))
-    text = f"{score:.3f}" if isinstance(score, float) else f"{score:,}"
+    text = "unknown" if score is None else f"{score:{'.3f' if isinstance(score, float) else ','}}"
     is_alone = not has_limits or low is None or high is None
     return text if is_alone else f"{text} ({low:.3f} to {high:.3f})"
 

@@ -435,18 +435,14 @@ def _compared(
     options = replace(asked, positive=positive)
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._comparisons.difference_interval import Periods  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._comparisons.difference_interval import Periods, facts_of  # noqa: PLC0415 - NumPy, for it alone
         from polars_mcc._comparisons.evidence_and_p_values import of_baseline  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - likewise
 
         periods = Periods.of(sliced, apart, cells, options)
         slices = periods.compared(sliced, metric.name, asked.ci)
         both = periods.before, periods.after
-        facts = [
-            side[mark.name].alias(f"{mark.name}_{period}")
-            for mark in asked.metrics[1:]
-            for period, side in zip(PERIODS.categories, both, strict=True)
-        ]
+        facts = facts_of(both, options)
         p = of_baseline(both, slices["p_value"], metric, least.bound, asked.ci)
         facts += of_arrays(**{least.p_value: p})
         return slices.with_columns(metric=pl.lit(metric.name)).select(*sliced.slice, *names, *facts)

@@ -13,16 +13,9 @@ from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_number
 from polars_mcc._base.message_parts import option, refused
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
+from polars_mcc._comparisons import gate_rules_and_verdicts as gates
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.columns_of_answers import answer_columns
-from polars_mcc._comparisons.gate_rules_and_verdicts import (
-    NOT_SURE,
-    VERDICT,
-    in_words,
-    requirement,
-    table,
-    verdict_of,
-)
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._frame.columns import FrameT
@@ -189,23 +182,25 @@ class Rule(NamedTuple):
     what: str
     at: str
     beyond: str
+    must: str
+    """What a number that is no limit is, and what it must be."""
     limits: Mapping[Metric, float] = {}
 
 
-_MAX_GAP = Rule("max_gap", "diff", "diff_low", "gap", "at most", "above")
-_MIN_RATIO = Rule("min_ratio", "ratio", "ratio_high", "ratio", "at least", "below")
+_WIDTH = "no width: it must be at least 0, and finite"
+_MAX_GAP = Rule("max_gap", "diff", "diff_low", "gap", "at most", "above", _WIDTH)
+_SHARE = "no ratio of proportions: it must be above 0 and at most 1, of a metric from 0 to 1"
+_MIN_RATIO = Rule("min_ratio", "ratio", "ratio_high", "ratio", "at least", "below", _SHARE)
 
 
 def asked_of_gaps(
     metric: IntoMetric, max_gap: Widest | None, min_ratio: Widest | None, *others: object
 ) -> Rule | None:
     """What is asked of gaps, or an error if no gap can be so; None if nothing is asked."""
-    if max_gap is None and min_ratio is None:
-        return None
-    rule, given, other = _MAX_GAP, max_gap, min_ratio
+    rule, given = (_MIN_RATIO, min_ratio) if max_gap is None else (_MAX_GAP, max_gap)
     if given is None:
-        rule, given, other = _MIN_RATIO, min_ratio, max_gap
-    if any(one is not None for one in (other, *others)):
+        return None
+    if any(other is not None for other in (*others, min_ratio if rule is _MAX_GAP else None)):
         left = "min, max, no_worse_than" + " and min_ratio" * (rule is _MAX_GAP)
         raise ValueError(f"{rule.option} is checked alone: leave out {left}, or check them apart")
     of_metrics: Mapping[Any, Any] = given if isinstance(given, Mapping) else {metric: given}
@@ -214,20 +209,12 @@ def asked_of_gaps(
         if number is None:
             continue
         check_number(rule.option, number)
-        if not 0 <= number < math.inf:
-            raise refused(
-                option(rule.option, number), " is no width: it must be at least 0, and finite"
-            )
-        limits[registry.find_metric(name)] = float(number)
-        asked = [*limits][-1]
-        is_share = asked.range is not None and asked.range.numbers == (0, 1)
-        if rule is _MIN_RATIO and not (is_share and 0 < number <= 1):
-            raise refused(
-                option(rule.option, {asked.name: number}),
-                " is no ratio of proportions: it must be above 0 and at most 1, for a metric from "
-                "0 to 1 such as 'selection_rate'; for others use ",
-                option("max_gap", {asked.name: 0.1}),
-            )
+        one = registry.find_metric(name)
+        limits[one] = float(number)
+        is_share = one.range is not None and one.range.numbers == (0, 1)
+        is_ratio = is_share and 0 < number <= 1
+        if not (is_ratio if rule is _MIN_RATIO else 0 <= number < math.inf):
+            raise refused(option(rule.option, {one.name: number}), f" is {rule.must}")
     return rule._replace(limits=limits)
 
 
@@ -247,12 +234,13 @@ def judged_gaps(
     bounds = {metric.name: number for metric, number in rule.limits.items()}
     limit = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
     side = -1 if rule.value == "ratio" else 1
-    is_wide, fails = (
+    is_wide, is_surely = (
         side * pl.col(name) > side * pl.col(rule.option) for name in (rule.value, rule.end)
     )
-    verdict = verdict_of(pl.col(rule.value).is_null(), is_wide if ci is None else fails, is_wide)
+    fails = is_wide if ci is None else is_surely
+    verdict = gates.verdict_of(pl.col(rule.value).is_null(), fails, is_wide)
     with_limits = found.lazy().collect().with_columns(limit.alias(rule.option))
-    judged = with_limits.drop(VERDICT).with_columns(verdict.alias(VERDICT))
+    judged = with_limits.drop(gates.VERDICT).with_columns(verdict.alias(gates.VERDICT))
     _, names, _ = options_of_differences.keys_and_within(log, "gaps", keys, None, sets=True)
     met = (_met(row, rule, ", ".join(names)) for row in judged.iter_rows(named=True))
     return judged, _failure(judged, rule, min_n, ci), met
@@ -260,21 +248,23 @@ def judged_gaps(
 
 def _met(row: Mapping[str, Any], rule: Rule, keys: str) -> str:
     """A sentence about a gap that does not fail."""
-    if row[VERDICT] == "not judged":
+    if row[gates.VERDICT] == "not judged":
         judged = ["not judged: fewer than two groups"]
     else:
         judged = ["passes", f"{row['n_slices']:,} groups", rows_in_words(row["n"])]
-        judged += ["outside but not significantly"] * (row[VERDICT] == NOT_SURE)
-    figure = f"{row['metric']} {rule.what} of {row.get(SET, keys)} {in_words(row, rule.value)}"
-    return requirement(row, f"{figure}, {rule.at} {row[rule.option]:g}", *judged)
+        judged += ["outside but not significantly"] * (row[gates.VERDICT] == gates.NOT_SURE)
+    figure = (
+        f"{row['metric']} {rule.what} of {row.get(SET, keys)} {gates.in_words(row, rule.value)}"
+    )
+    return gates.requirement(row, f"{figure}, {rule.at} {row[rule.option]:g}", *judged)
 
 
 def _failure(judged: pl.DataFrame, rule: Rule, min_n: int, ci: float | None) -> str:
     """The message of the error: which gaps are too wide, or cannot be judged; "" if all pass."""
     if judged.is_empty():
         return "there is no slice to judge"
-    known = judged.filter(pl.col(VERDICT) != "not judged")
-    wide, messages = known.filter(pl.col(VERDICT) == "fails"), []
+    known = judged.filter(pl.col(gates.VERDICT) != "not judged")
+    wide, messages = known.filter(pl.col(gates.VERDICT) == "fails"), []
     if wide.height:
         bounds = wide.select("metric", rule.option).unique(maintain_order=True).rows()
         words = ", ".join(f"{rule.what} of {name} {rule.beyond} {bound}" for name, bound in bounds)
@@ -288,4 +278,4 @@ def _failure(judged: pl.DataFrame, rule: Rule, min_n: int, ci: float | None) -> 
         few = f"fewer than two slices of {min_n} rows or more are compared"
         few += ", or all scores are 0" * (rule.value == "ratio")
         messages.append(f"no {rule.what} of {names} can be judged: {few}")
-    return "; ".join(messages) + table(wide.drop(VERDICT))
+    return "; ".join(messages) + gates.table(wide.drop(gates.VERDICT))

@@ -426,7 +426,7 @@ def test_a_paired_gate_judges_as_other_gates():
         ({"min": "0.5"}, TypeError, "min must be a number"),
         ({"max_gap": 0.5, "min": 0.5}, ValueError, "max_gap is checked alone: leave out min, max"),
         ({"max_gap": "0.5"}, TypeError, "max_gap must be a number"),
-        ({"max_gap": {"accuracy": -0.5}}, ValueError, "max_gap=-0.5 is no width"),
+        ({"max_gap": {"accuracy": -0.5}}, ValueError, "max_gap={'accuracy': -0.5} is no width"),
         ({"max_gap": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
         ({"max_gap": 0.5, "ci": 95}, ValueError, "ci must be a confidence level"),
         ({"min": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),

@@ -256,6 +256,9 @@ def test_the_four_fifths_rule_is_a_gate(caplog):
     same = each_twice.mcc(sample_weight="w").gaps("race", metrics="tpr")
     ratios = ["ratio", "ratio_low", "ratio_high"]
     assert_frame_equal(same.select(ratios), half.select(ratios))
+    alike(weight="n").check(each("race", pl.lit(1).alias("all")), **rule, ci=0.95)
+    unknown = "selection_rate ratio of all unknown, at least 0.8: not judged: fewer than two groups"
+    assert caplog.messages[-1] == unknown
     no_one = counts.with_columns(pred=pl.lit(value=False)).mcc(weight="n")
     with pytest.raises(
         CheckError, match="no ratio of selection_rate can be judged: .* scores are 0"
@@ -263,7 +266,10 @@ def test_the_four_fifths_rule_is_a_gate(caplog):
         no_one.check("race", **rule)
     assert log.gaps("race", metrics="mcc").select(ratios[1:]).row(0) == (None, None)
     for options, why in {
-        "not from 0 to 1": ({"min_ratio": {"mcc": 0.8}}, "is no ratio of proportions: .* max_gap="),
+        "not from 0 to 1": (
+            {"min_ratio": {"mcc": 0.8}},
+            "is no ratio of proportions: .* from 0 to 1",
+        ),
         "above 1": ({"min_ratio": {"tpr": 1.25}}, "above 0 and at most 1"),
         "two": ({"min_ratio": 0.8, "max_gap": 0.1}, "max_gap is checked alone: .* min_ratio"),
         "three": ({"min_ratio": 0.8, "min": 0.1}, "min_ratio is checked alone: leave out min"),
