@@ -176,7 +176,8 @@ def _models_by_key_section(answers: Answers, key: SectionKey, answer: Answer) ->
     min_n = answers.settings.min_n
     few = [f"Only slices with at least {min_n} rows."] if key.joins and min_n else []
     notes = [_models_note(answers), *few, *section.notes]
-    return replace(section, id=f"compared:{key.name}", notes=notes, hidden=_HIDDEN_OF_MODELS)
+    hidden = (*_HIDDEN_OF_MODELS, "baseline", "metric")
+    return replace(section, id=f"compared:{key.name}", notes=notes, hidden=hidden)
 
 
 def _models_title(answers: Answers) -> str:
@@ -304,7 +305,8 @@ def _section_of_slices(
         which = order = "last"
         rows = slices.tail(MAX_TABLE_ROWS)
         shown = slices.filter(keys[0].rank("dense", descending=True) <= _MAX_TIMES)
-        drawings = drawings_of(title, "over_time", shown, score, metric=score)
+        drawn = without(shown, [] if draw == "slices" else ["baseline", "metric"])
+        drawings = drawings_of(title, "over_time", drawn, score, metric=score)
     else:
         which = "highest" if answers.less_is_better else "lowest"
         order = f"{which} by {score}"

@@ -7,7 +7,6 @@ import html
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import polars as pl
@@ -103,22 +102,20 @@ def write_report(
     reason = "some of its answers are of the labelled rows alone"
     log.roles.check_without("report", reason, "reweight")
     versions = {"polars_mcc": __version__, "Polars": pl.__version__}
-    with ExitStack() as stack:
-        if settings.format == "html":
-            from polars_mcc._report import html_page  # noqa: PLC0415 - altair is optional
+    if settings.format == "html":
+        from polars_mcc._report import html_page  # noqa: PLC0415 - altair is optional
 
-            versions["altair"] = html_page.ALTAIR
-            script = stack.enter_context(html_page.libraries())
-        all_answers = answers(log, section_keys(log, keys), collect, settings)
-        versions["Python"] = platform.python_version()
-        made = {
-            **(made_by or {}),
-            "made": f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
-            "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-        }
-        content = Report(all_answers, verdict(all_answers), [*sections(all_answers)], made)
-        if settings.format == "md":
-            return markdown(content)
-        if settings.format == "json":
-            return as_json(content)
-        return html_page.page(content, script)
+        versions["altair"] = html_page.ALTAIR
+    all_answers = answers(log, section_keys(log, keys), collect, settings)
+    versions["Python"] = platform.python_version()
+    made = {
+        **(made_by or {}),
+        "made": f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+    }
+    content = Report(all_answers, verdict(all_answers), [*sections(all_answers)], made)
+    if settings.format == "md":
+        return markdown(content)
+    if settings.format == "json":
+        return as_json(content)
+    return html_page.page(content)

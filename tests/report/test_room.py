@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from selenium.webdriver.common.by import By
 from support import in_browser
+from test_page import specs_of
 
 from polars_mcc import bins
 
@@ -42,7 +43,7 @@ MODELS = {"forest_with_all_features": 8, "logistic": 9}
 
 
 @pytest.fixture(scope="module")
-def report(libraries, tmp_path_factory):  # noqa: ARG001 - a browser draws
+def report(tmp_path_factory):
     log = income_log().mcc(pred=[*MODELS])
     path = tmp_path_factory.mktemp("room") / "report.html"
     path.write_text(log.report("occupation", "sex", bins("ts", "1w")), encoding="utf-8")
@@ -51,11 +52,10 @@ def report(libraries, tmp_path_factory):  # noqa: ARG001 - a browser draws
 
 @pytest.fixture(params=[1280, 800, pytest.param(400, marks=pytest.mark.slow)])
 def page(browser, report, request):
-    """The report in a window of some width, with its charts drawn."""
+    """The report in a window of some width, as wide as a phone or a screen."""
     before = browser.get_window_size()
     browser.set_window_size(request.param, 1000)
     browser.get(report.as_uri())
-    browser.execute_async_script("const done = arguments[0]; views.then(() => done())")
     yield browser
     browser.set_window_size(before["width"], before["height"])
 
@@ -116,7 +116,8 @@ def test_a_confusion_takes_at_most_three_lines(page):
 
 
 TICKS = """
-return [...document.querySelectorAll("svg .role-axis-label")].map((axis) => {
+const groups = [...document.querySelectorAll("svg g:has(> text + text)")];
+return groups.filter((one) => !one.querySelector(":not(text, tspan)")).map((axis) => {
   const texts = [...axis.querySelectorAll("text")].filter((one) => {
     return one.textContent && one.getAttribute("opacity") !== "0";
   });
@@ -143,7 +144,8 @@ def test_labels_of_an_axis_stay_apart(page):
 @in_browser
 def test_a_matrix_of_two_labels_is_no_thumbnail(page):
     sizes = page.execute_script(
-        "const marks = [...document.querySelectorAll('svg .mark-rect.role-mark')];"
+        'const cells = document.querySelectorAll(\'[aria-label^="confusion"] path[fill^="rgb("]\');'
+        "const marks = [...new Set([...cells].map((one) => one.parentElement))];"
         "return marks.filter((one) => !one.closest('details')).map((one) => {"
         "  const box = one.getBoundingClientRect(); return [box.width, box.height];"
         "})"
@@ -173,10 +175,9 @@ def test_rows_that_are_not_scored_are_told_per_model_and_not_added_up():
 
 
 @pytest.mark.slow
-def test_bins_of_times_are_a_section_over_time():
+def test_bins_of_times_are_a_section_over_time(monkeypatch):
     log = income_log(900).mcc(pred=[*MODELS])
-    page = log.report(bins("ts", "1w"))
-    specs = json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
+    specs = specs_of(monkeypatch, log.report, bins("ts", "1w"))
     encodings = [
         layer["encoding"]
         for spec in specs
@@ -205,7 +206,6 @@ def test_more_models_than_colours_are_drawn_in_facets(browser, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(log.mcc(pred=models).report(bins("ts", "1w")), encoding="utf-8")
     browser.get(path.as_uri())
-    browser.execute_async_script("const done = arguments[0]; views.then(() => done())")
     assert browser.get_log("browser") == []
     section = browser.find_element(By.XPATH, '//section[h2[text()="By ts"]]')
     texts = [text.text for text in section.find_elements(By.CSS_SELECTOR, "svg text")]

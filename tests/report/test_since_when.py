@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 
 import numpy as np
 import polars as pl
@@ -12,6 +11,7 @@ import pytest
 from runner import invoke
 from sklearn.metrics import matthews_corrcoef
 from support import first
+from test_page import specs_of
 
 START = dt.datetime(2026, 2, 15, 5)
 DAYS, OF_DAY = 40, 120
@@ -142,10 +142,9 @@ def test_logs_of_other_kinds(kind):
     assert ("Rows without a time are not used." in section["notes"]) == (kind == "null time")
 
 
-def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path):
+def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path, monkeypatch):
     log = log_of().mcc(time="ts")
-    page = log.report("country", "device")
-    specs = json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
+    specs = specs_of(monkeypatch, log.report, "country", "device")
     drawn = [
         spec for spec in specs if "rect" in [one["mark"]["type"] for one in spec.get("layer", ())]
     ]
