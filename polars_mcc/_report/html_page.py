@@ -13,13 +13,10 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any
 
-import polars as pl
-
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
-from polars_mcc._display.table_and_to_numpy import cell_texts
-from polars_mcc._report.sections import Drawing
-from polars_mcc._report.summary import Report, Sentence, overview_chart, tiles
+from polars_mcc._report.sections import Drawing, Section, shown
+from polars_mcc._report.summary import Report, overview_chart, tiles
 
 ALTAIR: str = alt.__version__
 _AND = " and "  # between the keys of a slice
@@ -44,7 +41,9 @@ def page(report: Report) -> str:
     template, css, js = _files()
     page: str = template.render(
         title=answers.settings.title,
-        verdict=_nested(report.verdict),
+        verdict=report.verdict,
+        words=report.words,
+        said_of=report.said_of,
         tiles=[*tiles(answers)],
         pictures=pictures,
         sections=report.sections,
@@ -102,17 +101,6 @@ def _layers_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The layers of a chart, or of each of its facets."""
     layers: list[dict[str, Any]] = spec.get("spec", spec)["layer"]
     return layers
-
-
-def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
-    """Group the sentences: each main sentence with its details."""
-    nested: list[tuple[Sentence, list[Sentence]]] = []
-    for sentence in verdict:
-        if sentence.is_detail and nested:
-            nested[-1][1].append(sentence)
-        else:
-            nested.append((sentence, []))
-    return nested
 
 
 def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
@@ -177,17 +165,17 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
 
 
-def _html_table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
+def _html_table(section: Section) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
     """The heads of a table and its rows.
 
     A head has its text, and whether the column is of numbers. A cell has the text, the rank within
     the column, and whether it is a number.
     """
-    columns = []
-    for column, texts in zip(answer.iter_columns(), cell_texts(answer).values(), strict=True):
+    heads, columns = [], []
+    for head, column, texts in shown(section, section.rows):
         values = column.alias("value")  # A name may be a pattern for Polars.
         ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
-        is_number = [column.dtype.is_numeric()] * len(column)
-        columns.append([*zip(texts, ranks, is_number, strict=True)])
-    heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
+        is_number = column.dtype.is_numeric()
+        heads.append((head, is_number))
+        columns.append([*zip(texts, ranks, [is_number] * len(column), strict=True)])
     return heads, [*zip(*columns, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,6 +22,7 @@ def report(
     ci: float = defaults.LEVEL,
     depth: int = defaults.DEPTH,
     min_n: int = defaults.MIN_N,
+    sensitive: IntoKey | Sequence[IntoKey] | None = None,
     title: str = defaults.TITLE,
     format: ReportFormat = defaults.REPORT,  # noqa: A002 - as in `open`
 ) -> str:
@@ -52,6 +53,9 @@ def report(
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
         min_n: The search for the worst slices does not test slices with fewer rows.
+        sensitive: The keys whose gaps are what the review is about, such as "race": columns, and
+            bins of them. They are sliced by too, come first, and the verdict says their gaps, with
+            ratio, limits and p-value.
         title: The heading of the report.
         format: "html": the page. "md": the verdict and the tables as Markdown, for example for a
             comment on a pull request, with 20 rows of each table. "json": the same for a program,
@@ -94,7 +98,10 @@ def report(
     from polars_mcc._report.report_data import ReportSettings  # noqa: PLC0415 - it imports most verbs
     from polars_mcc._report.write_report import write_report  # noqa: PLC0415 - as above
 
-    settings = ReportSettings(metrics, ci, depth, min_n, title, format)
+    given: list[Any] = [] if sensitive is None else [sensitive]
+    if isinstance(sensitive, Sequence) and not isinstance(sensitive, str):
+        given = [*sensitive]
+    settings = ReportSettings(metrics, ci, depth, min_n, title, format, given)
     source = log.roles.source
     of_polars = source if isinstance(source, Frame) else log.frame
     rows = polars_frame(of_polars, "report takes").lazy()

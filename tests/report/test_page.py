@@ -108,6 +108,7 @@ def test_a_report_says_how_good_the_scores_are(keys):
     columns = ["model", "n", "roc_auc", "roc_auc_low", "roc_auc_high", "brier"]
     texts = of_scores.select(*(["slice"] if keys else []), *columns).rows()
     texts = [[f"{one:.3f}" if isinstance(one, float) else str(one) for one in row] for row in texts]
+    texts = [[*row[:-3], f"{row[-3]} to {row[-2]}", row[-1]] for row in texts]
     assert sorted(row[: len(texts[0])] for row in shown) == sorted(texts)
     assert [row[:2] for row in shown[:2]] == [row[:2] for row in sorted(texts)[:2]]
     table = rows_of(page, "Are the scores calibrated?")
@@ -157,7 +158,7 @@ def test_rows_that_are_not_scored_are_told_with_their_reason():
 
 def test_edges():
     empty = log_of([])
-    assert rows_of(empty.mcc.report("key"), "All rows") == [["0", *"–––––", "0"]]
+    assert rows_of(empty.mcc.report("key"), "All rows") == [["0", *"––––", "0"]]
     one = log_of([("x", 0, 0)]).mcc.report("key", "key")
     assert rows_of(one, "By key")[0][:3] == ["x", "1", "0.000"]
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'kye' for key"):
@@ -505,8 +506,8 @@ def test_numbers_are_binned_and_stay_in_order():
 def test_a_rate_says_its_own_rows():
     log = pl.DataFrame({"gold": [1, 1, 1, 0, 0], "pred": [1, 1, 0, 0, 1]}).mcc(positive=1)
     for metric, base in {
-        "tpr": "3 rows with gold 1",
-        "fpr": "2 rows with gold 0",
+        "tpr": "3 rows labelled 1",
+        "fpr": "2 rows labelled 0",
         "ppv": "3 rows predicted 1",
         "npv": "2 rows predicted 0",
         "accuracy": "5 rows",
@@ -515,7 +516,7 @@ def test_a_rate_says_its_own_rows():
         assert told.endswith(f" over {base}."), told
     three = pl.DataFrame({"gold": list("abc"), "pred": list("aba")}).mcc(positive="a")
     told = json.loads(three.report(metrics="fpr", format="json"))["verdict"][0]["text"]
-    assert told.endswith(" over 2 rows with gold not a.")
+    assert told.endswith(" over 2 rows labelled not a.")
 
 
 @pytest.mark.slow
@@ -530,6 +531,6 @@ def test_the_numbers_that_are_read_first():
         (f"{first:.3f}", "MCC of logistic"),
         (f"{second:.3f}", "MCC of knn"),
         (f"+{difference:.3f}", "knn minus logistic"),
-        (str(listed), f"{'slice' if listed == 1 else 'slices'} behind the rest"),
+        (str(listed), f"{'slice' if listed == 1 else 'slices'} worse than the rest"),
         ("0", "rows not scored"),
     ]

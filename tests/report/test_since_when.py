@@ -34,12 +34,13 @@ def log_of(fall: float = 0.45, common: tuple[float, float] = (0.25, 0.25)) -> pl
 
 
 def told(log, *keys, **options) -> tuple[list[str], dict | None]:
-    """The sentences of changes, and the section."""
+    """The sentence of the verdict on changes, those of the section, and the section."""
     report = json.loads(log.report(*keys, format="json", **options))
-    texts = [one for one in report["verdict"] if one["kind"] in {"changes", "change"}]
-    assert all(one["section"] == "since" for one in texts)
+    texts = [one["text"] for one in report["verdict"] if one["kind"] == "changes"]
+    assert all(one["section"] == "since" for one in report["verdict"] if one["text"] in texts)
     sections = [section for section in report["sections"] if section["id"] == "since"]
-    sentences = [one["text"].replace("\u00a0", " ") for one in texts]
+    texts += [text for section in sections for text in section["sentences"]]
+    sentences = [text.replace("\u00a0", " ") for text in texts]
     return sentences, sections[0] if sections else None
 
 
@@ -65,19 +66,20 @@ def test_the_sentence_has_the_scores_of_the_rows():
     texts, section = told(log.mcc(time="ts"), "country", "device", "ts")
     of_slices = log.filter(country="DE"), log, log.filter(device=0), log.filter(device=1)
     names = "country = DE", "all rows", "device = 0", "device = 1"
-    assert texts[0] == f"{len(texts) - 1} of 6 slices became worse on some day."
+    first = f"{texts[1][0].lower()}{texts[1][1:]}"
+    assert texts[0] == f"{len(texts) - 1} of 6 slices became worse on some day, first: {first}"
     since = {row["slice"]: row["since"] for row in section["rows"]}
     assert since["country = DE"] == "2026-03-12"
     assert {*since} == {*names, "country = FR", "country = IT"}, "no slice is of times"
     assert len(texts) == 5
     for name, rows in zip(names, of_slices, strict=True):
-        [text] = [text for text in texts if f", {name}:" in text]
+        [text] = [text for text in texts[1:] if f", {name}:" in text]
         is_after = pl.col("ts").dt.date() >= dt.date.fromisoformat(since[name])
         before, after = rows.filter(~is_after), rows.filter(is_after)
         given = mcc(before) + explained(after, rows) - explained(before, rows)
         assert text.startswith(
-            f"Since {since[name]}, {name}: MCC {mcc(after):.3f}, {mcc(before):.3f} before; given "
-            f"its labels {given:.3f} (p "
+            f"Since {since[name]}, {name}: MCC {mcc(after):.3f}, {mcc(before):.3f} before, "
+            f"{given:.3f} expected (p "
         )
     expected = log.mcc(time="ts").changes("country")
     assert section["query"].endswith(
@@ -94,7 +96,7 @@ def test_no_change_is_said_and_so_is_a_moved_mix():
     texts, section = told(log)
     assert texts == [
         "No change: none of 1 slice became worse on some day.",
-        "MCC moved with the mix of labels, and not given the labels: all rows since 2026-03-12.",
+        "MCC moved with the mix of labels, and no further: all rows since 2026-03-12.",
     ]
     assert section["rows"][0]["verdict"] == "labels moved"
     few, _ = told(log_of().mcc(time="ts"), min_n=10**6)
@@ -157,7 +159,7 @@ def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path, monkeypa
     assert len(titles) == 4
     text = log.report("country", format="md")
     assert "<summary>Since when</summary>" in text
-    assert "  - Since 2026-03-12, country = DE: MCC 0." in text
+    assert "\n\nSince 2026-03-12, country = DE: MCC 0." in text
     log_of().write_parquet(tmp_path / "log.parquet")
     out = tmp_path / "report.json"
     command = ["report", str(tmp_path / "log.parquet"), "--by", "country", "--time", "ts"]
