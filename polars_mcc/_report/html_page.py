@@ -16,7 +16,7 @@ from typing import Any
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
 from polars_mcc._report.sections import Drawing, Section, shown
-from polars_mcc._report.summary import Report, overview_chart, tiles
+from polars_mcc._report.summary import Report
 
 ALTAIR: str = alt.__version__
 _AND = " and "  # between the keys of a slice
@@ -26,8 +26,8 @@ _TEXT = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
 
 def page(report: Report) -> str:
     """Write a report as HTML. Text is escaped, and a policy lets only the page's own script run."""
-    answers, pictures = report.answers, overview_chart(report.answers)
-    drawings = [*pictures, *chain(*(section.drawings for section in report.sections))]
+    answers = report.answers
+    drawings = [*chain(*(section.drawings for section in report.sections))]
     # Altair would check each part of a chart against the schema, and again each copy of it.
     with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
         specs = [_spec(drawing, answers.models) for drawing in drawings]
@@ -44,8 +44,6 @@ def page(report: Report) -> str:
         verdict=report.verdict,
         words=report.words,
         said_of=report.said_of,
-        tiles=[*tiles(answers)],
-        pictures=pictures,
         sections=report.sections,
         anchors={section.id: f"section-{at}" for at, section in enumerate(report.sections)},
         drawn={drawing: _svg(spec) for drawing, spec in zip(drawings, specs, strict=True)},

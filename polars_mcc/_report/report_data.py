@@ -140,11 +140,7 @@ class Worst(NamedTuple):
 
 
 def answers(
-    log: Described[Any],
-    keys: Sequence[SectionKey],
-    collect: Collect,
-    settings: ReportSettings,
-    n_sensitive: int = 0,
+    log: Described[Any], keys: Sequence[SectionKey], collect: Collect, settings: ReportSettings
 ) -> Answers:
     """Count a log once, and score the slices. All other answers are asked for when needed."""
     columns = {name: column for key in keys for name, column in key.needed.items()}
@@ -159,7 +155,7 @@ def answers(
         Answer(without(rows, unsure), query)
         for rows, query in counted.ask_each("scores", by, keys, metrics=metrics, ci=settings.ci)
     ]
-    return Answers(counted, settings, keys, [*columns], scores[0], scores[1:], n_sensitive)
+    return Answers(counted, settings, keys, [*columns], scores[0], scores[1:])
 
 
 @dataclass(frozen=True)
@@ -208,10 +204,6 @@ class Answers:
     def sensitive(self) -> Sequence[SectionKey]:
         """The keys whose gaps are what the report is about: the first ones."""
         return self.keys[: self.n_sensitive]
-
-    def of_key(self, rows: pl.DataFrame, key: str) -> pl.DataFrame:
-        """The gaps of one key."""
-        return rows.filter(pl.col(SET) == key)
 
     def of_model(self, row: Mapping[str, Any]) -> str:
         """The model of a row in words, in brackets; "" if there is only one."""
@@ -373,11 +365,9 @@ class Answers:
         metrics = settings.beside(self.error_rates)
         options: dict[str, Any] = {"min_n": settings.min_n, "ci": settings.ci}
         found = counted.ask("gaps", gaps, [key_of_sets(self._single)], metrics=metrics, **options)
-        first = [self.of_key(found.rows, key.name) for key in self.sensitive]
-        rows = pl.concat(
-            rows.sort("diff_low", "diff", descending=True, nulls_last=True, maintain_order=True)
-            for rows in (*first, found.rows)
-        ).unique(maintain_order=True)
+        is_first = pl.col(SET).is_in([key.name for key in self.sensitive])
+        order = [is_first, "diff_low", "diff"]
+        rows = found.rows.sort(order, descending=True, nulls_last=True, maintain_order=True)
         return Answer(rows, found.query)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -49,34 +49,15 @@ class Section:
     on_charts: Sequence[str] = ()
     """Notes on the charts. Markdown and JSON have no charts."""
     drawings: Sequence[Drawing] = ()
-    hidden: Sequence[str] = ()
+    hidden: Collection[str] = ()
     """Columns that Markdown and HTML leave out: constant or redundant."""
     is_time: bool = False
     """Whether the rows are in order of time, so that the last rows matter most."""
 
 
-_HIDDEN_OF_MODELS = ("baseline", "p_value", "n_null", "n_waiting")
-_HIDDEN_OF_GAPS = ("n", "spread", "p_value", "n_null", "n_waiting")
-_HIDDEN_OF_WORST = (
-    "keys",
-    "metric",
-    "explained_by",
-    "p_value",
-    "p_beside",
-    *CONFUSION,
-    "n_tested",
-    "n_untested",
-)
-_HIDDEN_OF_WORST += ("n_null", "n_waiting")
-_HIDDEN_OF_SINCE = (
-    "metric",
-    "reference_expected",
-    "dispersion",
-    "p_value",
-    "n_untimed",
-    "n_null",
-    "n_waiting",
-)
+_HIDDEN = {"baseline", "explained_by", "reference_expected", "spread", "dispersion", "p_value"}
+_HIDDEN |= {"p_beside", "n_tested", "n_untested", "n_untimed", "n_null", "n_waiting", *CONFUSION}
+"""Columns of comparisons that a reader seldom needs; JSON has them."""
 
 
 def sections(answers: Answers) -> Iterator[Section]:
@@ -124,7 +105,7 @@ def shown(section: Section, rows: pl.DataFrame) -> Iterator[tuple[str, pl.Series
             ends = zip(texts[name], texts[limits[name]], strict=True)
             both = [low if low == "–" else f"{low} to {high}" for low, high in ends]
             yield "low to high", rows[name], both
-        elif name not in {*section.hidden, *limits.values()}:
+        elif name not in {*section.hidden, *limits.values()} or (name in keys and name != SET):
             yield name, rows[name], texts[name]
 
 
@@ -153,7 +134,7 @@ def _worst_section(answers: Answers, worst: Worst) -> Section:
         worst.query,
         [what, " ".join([worst.summary, *cut])],
         drawings=drawings_of("Worst slices", "differences", slices, "diff", sort=False),
-        hidden=_HIDDEN_OF_WORST,
+        hidden={*_HIDDEN, SET, "metric"},
     )
 
 
@@ -185,7 +166,7 @@ def _since_section(answers: Answers, since: Since) -> Section:
     rows = without(since.rows.head(MAX_WORST), names).select(
         pl.col(WORDS).alias(SAID), pl.exclude(WORDS)
     )
-    hidden = _HIDDEN_OF_SINCE
+    hidden = {*_HIDDEN, "metric"}
     return Section(
         "since", "Since when", rows, since.query, notes, drawings=drawings, hidden=hidden
     )
@@ -199,7 +180,7 @@ def _gaps_section(answers: Answers, gaps: Answer) -> Section:
         f"{min_n} rows: ratio is the lowest divided by the highest, diff the highest minus the "
         "lowest, and limits and p allow for having looked at all slices of the key."
     )
-    return Section("gaps", "Gaps between slices", *gaps, [what], hidden=_HIDDEN_OF_GAPS)
+    return Section("gaps", "Gaps between slices", *gaps, [what], hidden={*_HIDDEN, "n"})
 
 
 def _models_section(answers: Answers, answer: Answer) -> Section:
@@ -207,7 +188,7 @@ def _models_section(answers: Answers, answer: Answer) -> Section:
     title = _models_title(answers)
     drawings = drawings_of(title, "differences", answer.rows, "diff", sort=False)
     notes = [_models_note(answers)]
-    return Section("compared", title, *answer, notes, drawings=drawings, hidden=_HIDDEN_OF_MODELS)
+    return Section("compared", title, *answer, notes, drawings=drawings, hidden=_HIDDEN)
 
 
 def _models_by_key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
@@ -221,7 +202,7 @@ def _models_by_key_section(answers: Answers, key: SectionKey, answer: Answer) ->
         words = slices_in_words(section.rows, key.columns).alias(SAID)
         rows = section.rows.select(words, *without(section.rows, key.columns))
         section = replace(section, rows=rows)
-    hidden = (*_HIDDEN_OF_MODELS, "baseline", "metric")
+    hidden = {*_HIDDEN, "metric"}
     return replace(section, id=f"compared:{key.name}", notes=notes, hidden=hidden)
 
 

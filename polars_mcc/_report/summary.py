@@ -8,19 +8,16 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_mcc._base.slice_names import ALL_ROWS
-from polars_mcc._base.values_as_text_or_markdown import count_as_text, percent, rows_in_words
+from polars_mcc._base.values_as_text_or_markdown import percent, rows_in_words
 from polars_mcc._counts.sliced_log import SAID, SET
 from polars_mcc._display.table_and_to_numpy import slices_in_words
 from polars_mcc._display.undefined_scores import where_undefined
 from polars_mcc._report.report_data import WORDS, Answers
-from polars_mcc._report.sections import MAX_DRAWN, Drawing, Section, drawings_of
+from polars_mcc._report.sections import Section
 
 _MAX_NAMED = 3  # slices that a section names
-_MAX_NAMED_GAPS = 4  # gaps that their section names
 _MAX_GAPS = 2  # sentences of the verdict on gaps
 _MAX_CLAUSES = 3  # models, scores or reasons in one sentence
-_MAX_TILES = 3  # models that have a tile
 
 
 class Sentence(NamedTuple):
@@ -29,15 +26,14 @@ class Sentence(NamedTuple):
     text: str
     kind: str
     """Of the verdict: labels, score, comparison, gaps, slices, changes, unscored. Of a section:
-    remark, meaning, regression, gap, slice, change, reason."""
+    remark, meaning, reason."""
     about: str
     """The `id` of a section."""
 
     @property
     def is_detail(self) -> bool:
         """Whether this sentence stands in its section, and not in the verdict."""
-        details = {"remark", "meaning", "regression", "gap", "slice", "change", "reason"}
-        return self.kind in details
+        return self.kind in {"remark", "meaning", "reason"}
 
 
 class Report(NamedTuple):
@@ -127,7 +123,7 @@ def _model_sentences(answers: Answers) -> Iterator[Sentence]:
     if not answers.compared:
         return
     first, *_ = answers.models
-    clauses, details = [], list[Sentence]()
+    clauses = []
     for row in answers.compared[0].rows.iter_rows(named=True):
         name, verdict, metric = row["model"], row["verdict"], row["metric"]
         both = f"{name} and {first}"
@@ -138,24 +134,37 @@ def _model_sentences(answers: Answers) -> Iterator[Sentence]:
         result = f"{name} is {verdict} than {first}"
         if verdict not in _OTHERS:
             result = f"{both} {'differ' if verdict == 'differs' else 'do not differ significantly'}"
-        numbers = f"the difference in {_metric_name(metric)} is {_signed(row['diff'])}"
-        numbers += f" ({_interval_text(answers, row, 'diff')}; {_p_text(row['p_adjusted'])})"
-        others = _OTHERS.get(verdict, [*_OTHERS])
+        numbers = f"the difference in {_metric_name(metric)} is {_difference(answers, row)}"
         if metric == answers.metric and verdict != "differs":
-            details += _slices_of_model(answers, name, others)
-            numbers += _number_of_slices(answers, name, others)
+            numbers += _in_slices(answers, name, _OTHERS.get(verdict, [*_OTHERS]))
         clauses.append(f"{result}: {numbers}")
     yield from _in_one(clauses, "comparison", "compared", "comparisons")
-    yield from details
 
 
-def _number_of_slices(answers: Answers, model: str, words: Sequence[str]) -> str:
+_OTHERS = {"better": ["worse"], "worse": ["better"]}
+"""What is worth saying of the slices of a model that is better or worse over all rows."""
+
+
+def _in_slices(answers: Answers, model: str, words: Sequence[str]) -> str:
     """In how many slices a model differs from the first in another way than over all rows."""
-    rows = [of_key.rows.filter(model=model) for of_key in answers.compared[1:]]
-    n_of = {word: sum(one.filter(verdict=word).height for one in rows) for word in words}
-    counts = [f"{word} in {number:,}" for word, number in n_of.items() if number]
-    n_slices = sum(one.height for one in rows)
-    return f", and it is {' and '.join(counts)} of {n_slices:,} slices" if counts else ""
+    if not answers.compared_keys:
+        return ""
+    shown = "verdict", "diff", "diff_low", "diff_high", "p_adjusted"
+    rows = pl.concat(
+        answer.rows.filter(model=model).select(
+            slices_in_words(answer.rows, key.columns).alias(SAID), *shown
+        )
+        for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=True)
+    )
+    others = rows.filter(pl.col("verdict").is_in(words)).sort(pl.col("diff").abs(), descending=True)
+    of_slices = f" of {rows['diff'].count():,} slices"
+    if others.is_empty():
+        return f", and it is {' or '.join(words)} in none{of_slices}"
+    row = others.row(0, named=True)
+    first = f"{row[SAID]}: a difference of {_difference(answers, row)}"
+    which = "better or worse" if len(words) > 1 else words[0]
+    most = "most of all in " if others.height > 1 else ""
+    return f", and it is {which} in {others.height:,}{of_slices}, {most}{first}"
 
 
 def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
@@ -166,7 +175,7 @@ def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
             yield Sentence(f"Gaps between slices are not measured: {why}.", "gaps", "total")
         return
     gaps, names = answers.gaps.rows, [key.name for key in answers.sensitive]
-    asked = [(f"slices of {name}", answers.of_key(gaps, name)) for name in names]
+    asked = [(f"slices of {name}", gaps.filter(pl.col(SET) == name)) for name in names]
     heads = []
     for what, rows in asked or [("slices of one key", gaps)]:
         sure = rows.filter(verdict="gap")
@@ -183,8 +192,6 @@ def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
     for head in heads[: _MAX_GAPS - 1]:
         yield Sentence(f"{head}.", "gaps", "gaps")
     yield from _in_one(heads[_MAX_GAPS - 1 :], "gaps", "gaps", "sensitive keys")
-    for row in gaps.filter(verdict="gap").head(_MAX_NAMED_GAPS).iter_rows(named=True):
-        yield Sentence(f"{_gap_in_words(answers, row)}.", "gap", "gaps")
 
 
 def _gap_in_words(answers: Answers, row: Mapping[str, Any]) -> str:
@@ -208,32 +215,20 @@ def _worst_sentences(answers: Answers) -> Iterator[Sentence]:
     if answers.worst is None:
         return
     listed, n_tested = answers.worst.listed, answers.worst.n_tested
-    slices = [_worst_in_words(answers, row) for row in listed.head(_MAX_NAMED).to_dicts()]
     many = f"{n_tested:,} {'slice' if n_tested == 1 else 'slices'} tested"
     said = f"None of {many} is worse than the rest of the log"
     if not n_tested:
         said = "No slice was tested: none has enough rows and two labels"
-    elif slices:
-        are = "is" if listed.height == 1 else "are"
-        said = f"{listed.height:,} of {many} {are} worse than the rest of the log"
-        said += f"{', first' if listed.height > 1 else ''}: {slices[0]}"
+    for row in listed.head(1).iter_rows(named=True):
+        are = "are" if listed.height > 1 else "is"
+        said = (
+            f"{listed.height:,} of {many} {are} worse than the rest of the log"
+            f"{', first' * (listed.height > 1)}: {row[SAID]}{answers.of_model(row)}, where "
+            f"{_metric_name(answers.metric)} is {_score(row['score'])} over "
+            f"{rows_in_words(row['n'])}, and {_score(row['reference'])} in the rest: a difference "
+            f"of {_difference(answers, row)}"
+        )
     yield Sentence(f"{said}.", "slices", "worst")
-    for row, slice_ in zip(listed.head(_MAX_NAMED).to_dicts(), slices, strict=True):
-        sentence = f"{slice_}."
-        if (expected := row["expected"]) is not None:
-            sentence += f" With its mix of labels, {_score(expected)} would be expected."
-        if confusion := row["confusion"]:
-            sentence += f" {confusion[0].upper()}{confusion[1:]}."
-        yield Sentence(sentence, "slice", "worst")
-
-
-def _worst_in_words(answers: Answers, row: Mapping[str, Any]) -> str:
-    return (
-        f"{row[SAID]}{answers.of_model(row)}: {_metric_name(answers.metric)} is "
-        f"{_score(row['score'])} over {rows_in_words(row['n'])}, and {_score(row['reference'])} in "
-        f"the rest of the log (difference {_signed(row['diff'])}; "
-        f"{_interval_text(answers, row, 'diff')})"
-    )
 
 
 def _change_sentences(answers: Answers) -> Iterator[Sentence]:
@@ -241,74 +236,23 @@ def _change_sentences(answers: Answers) -> Iterator[Sentence]:
     since = answers.since
     if since is None:
         return
-    worse, moved = (since.with_verdict(verdict) for verdict in ("worse", "labels moved"))
-    slices = [_change_in_words(answers, row) for row in worse.head(MAX_DRAWN).to_dicts()]
+    worse, name = since.with_verdict("worse"), _metric_name(answers.metric)
     looked_at = f"{since.n_judged:,} {'slice' if since.n_judged == 1 else 'slices'}"
-    said = f"{worse.height:,} of {looked_at} became worse on some day"
+    said = f"No change: none of {looked_at} became worse on some day"
     if since.why_not:
         said = f"Since when slices are worse is not known: {since.why_not}"
     elif not since.n_judged:
         said = "No slice has enough rows to say since when it is worse"
-    elif not slices:
-        said = f"No change: none of {looked_at} became worse on some day"
-    else:
-        said += f"{', first' if worse.height > 1 else ''}: {slices[0]}"
-    yield Sentence(f"{said}.", "changes", "since")
-    for slice_ in slices:
-        yield Sentence(f"{slice_[0].upper()}{slice_[1:]}.", "change", "since")
-    if moved.height:
-        names = ", ".join(
-            f"{row[WORDS]}{answers.of_model(row)} since {row['since']}"
-            for row in moved.head(MAX_DRAWN).iter_rows(named=True)
+    for row in worse.head(0 if since.why_not else 1).iter_rows(named=True):
+        said = (
+            f"{worse.height:,} of {looked_at} became worse on some day"
+            f"{', first' * (worse.height > 1)}: since {row['since']}, "
+            f"{row[WORDS]}{answers.of_model(row)} has {name} {_score(row['score'])}, "
+            f"{_score(row['reference'])} before ({_p_text(row['p_adjusted'])})"
         )
-        more = ", and others" if moved.height > MAX_DRAWN else ""
-        why = f"{_metric_name(answers.metric)} moved with the mix of labels, and no further"
-        yield Sentence(f"{why}: {names}{more}.", "change", "since")
-
-
-def _change_in_words(answers: Answers, row: Mapping[str, Any]) -> str:
-    before, after = row["reference"], row["score"]
-    expected = "" if row["diff"] is None else f", {_score(after - row['diff'])} expected"
-    name = _metric_name(answers.metric)
-    return (
-        f"since {row['since']}, {row[WORDS]}{answers.of_model(row)}: {name} "
-        f"{_score(after)}, {_score(before)} before{expected} ({_p_text(row['p_adjusted'])})"
-    )
-
-
-_OTHERS = {"better": ["worse"], "worse": ["better"]}
-"""What is worth saying of the slices of a model that is better or worse over all rows."""
-
-
-def _slices_of_model(answers: Answers, model: str, words: Sequence[str]) -> Iterator[Sentence]:
-    """Name the slices in which a model is significantly better or worse than the first model."""
-    first, *_ = answers.models
-    is_anywhere, n_compared = False, 0
-    for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=True):
-        rows = answer.rows.filter(pl.col("model") == model)
-        n_compared += rows["p_adjusted"].count()
-        for word in words:
-            slices = rows.filter(pl.col("verdict") == word)
-            if slices.is_empty():
-                continue
-            is_anywhere = True
-            change = pl.col("diff").abs()
-            largest = slices.sort(change, descending=True, maintain_order=True).head(_MAX_NAMED)
-            names = ", ".join(
-                f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_text(row['p_adjusted'])})"
-                for row in largest.with_columns(
-                    slices_in_words(largest, key.columns).alias(SAID)
-                ).iter_rows(named=True)
-            )
-            number = f"{slices.height:,} of {rows.height:,} slices by {key.name}"
-            listed = f", most of all in {names}" if slices.height > _MAX_NAMED else f": {names}"
-            sentence = f"{model} is {word} than {first} in {number}{listed}."
-            yield Sentence(sentence, "regression", f"compared:{key.name}")
-    if n_compared and not is_anywhere:
-        slices_of = ", ".join(key.name for key in answers.compared_keys)
-        is_not = f"{model} is not significantly {' or '.join(words)} than {first}"
-        sentence = f"{is_not} in any of {n_compared:,} slices by {slices_of}."
-        yield Sentence(sentence, "regression", "compared")
+    if since.with_verdict("labels moved").height and worse.is_empty():
+        said += f", though {name} moved with the mix of labels"
+    yield Sentence(f"{said}.", "changes", "since")
 
 
 def _unscored_sentences(answers: Answers) -> Iterator[Sentence]:
@@ -332,6 +276,11 @@ def _score(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}".replace("-", "−")
 
 
+def _difference(answers: Answers, row: Mapping[str, Any]) -> str:
+    how_sure = f"{_interval_text(answers, row, 'diff')}; {_p_text(row['p_adjusted'])}"
+    return f"{_signed(row['diff'])} ({how_sure})"
+
+
 def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
@@ -343,48 +292,3 @@ def _interval_text(answers: Answers, row: Mapping[str, Any], score: str) -> str:
 
 def _p_text(p: float) -> str:
     return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
-
-
-def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
-    """The large numbers at the top of the page, each with its label and the `id` of a section.
-
-    They are scores, differences, how many slices are worse, how many rows are not scored.
-    """
-    metric = answers.metric
-    for row in answers.total.rows.head(_MAX_TILES).iter_rows(named=True):
-        of_model = f" of {row['model']}" if answers.has_models else ""
-        yield _score(row[metric]), f"{_metric_name(metric)}{of_model}", "total"
-    if answers.compared:
-        for row in answers.compared[0].rows.head(_MAX_TILES - 1).iter_rows(named=True):
-            number = "–" if row["diff"] is None else _signed(row["diff"])
-            yield number, f"{row['model']} minus {answers.models[0]}", "compared"
-    if answers.worst is not None:
-        behind = answers.worst.listed.height
-        what = f"{'slice' if behind == 1 else 'slices'} worse than the rest"
-        yield f"{behind:,}", what, "worst"
-    by_model = dict.fromkeys(answers.models, 0)
-    for name, n in answers.unscored.select("pred", "n_null").rows():
-        by_model[name] += n
-    if len({*by_model.values()}) == 1:
-        yield count_as_text(next(iter(by_model.values()))), "rows not scored", "unscored"
-        return
-    for name, n in [*by_model.items()][:_MAX_TILES]:
-        yield count_as_text(n), f"rows not scored for {name}", "unscored"
-
-
-def overview_chart(answers: Answers) -> list[Drawing]:
-    """The chart beside the verdict: the score of each model and of the worst slices."""
-    metric = answers.metric
-    low, high = f"{metric}_low", f"{metric}_high"
-    models = ["model"] if answers.has_models else []
-    columns = [SAID, SET, *models, "n", metric, low, high]
-    names = {SAID: pl.lit(ALL_ROWS), SET: pl.lit(ALL_ROWS)}
-    rows = [answers.total.rows.with_columns(**names).select(columns)]
-    if answers.worst is not None:
-        rest = pl.col("reference")
-        drawn = {metric: pl.col("score")}
-        drawn |= {low: rest + pl.col("diff_low"), high: rest + pl.col("diff_high")}
-        rows.append(answers.worst.listed.head(_MAX_NAMED).with_columns(**drawn).select(columns))
-    alt = f"{metric} of all rows and of the worst slices, with confidence intervals"
-    slices = pl.concat(rows, how="vertical_relaxed")
-    return drawings_of(alt, "slices", slices, metric, metric=metric, sort=False)

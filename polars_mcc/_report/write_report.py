@@ -7,6 +7,7 @@ import html
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -115,11 +116,11 @@ def write_report(
         from polars_mcc._report import html_page  # noqa: PLC0415 - altair is optional
 
         versions["altair"] = html_page.ALTAIR
-    sensitive = section_keys(log, settings.sensitive)
-    if others := [key.name for key in sensitive if not key.is_column]:
-        raise ValueError(f"sensitive takes columns, each for itself, but {others} are none")
     every = section_keys(log, [*settings.sensitive, *keys])
-    all_answers = answers(log, every, collect, settings, len(sensitive))
+    n_sensitive = len(section_keys(log, settings.sensitive))
+    if others := [key.name for key in every[:n_sensitive] if not key.is_column]:
+        raise ValueError(f"sensitive takes columns, each for itself, but {others} are none")
+    all_answers = replace(answers(log, every, collect, settings), n_sensitive=n_sensitive)
     versions["Python"] = platform.python_version()
     made = {
         **(made_by or {}),

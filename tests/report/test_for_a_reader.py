@@ -13,7 +13,7 @@ from runner import invoke
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.print_page_options import PrintOptions
 from support import in_browser
-from test_verdict import said, told
+from test_verdict import said
 
 from polars_mcc import each, metric
 
@@ -25,14 +25,14 @@ def court_log(rows: int = 6000) -> pl.DataFrame:
     """Seven keys and two models. The second finds few of the positive rows of one race."""
     rng = np.random.default_rng(71)
     race, gold = rng.integers(0, 6, rows), rng.integers(0, 2, rows)
-    missed = np.where(race == 1, 0.6, 0.2)
+    errs = np.where((race == 1) & (gold == 1), 0.6, 0.2)
     log = pl.DataFrame({name: rng.integers(0, 9 - at, rows) for at, name in enumerate(KEYS)})
     return log.with_columns(
         race=pl.lit(pl.Series(RACES)).gather(pl.Series(race)),
         sex=pl.col("sex") % 2,
         gold=pl.Series(gold),
         old=pl.Series(np.where(rng.random(rows) < 0.3, 1 - gold, gold)),
-        new=pl.Series(np.where(rng.random(rows) < missed**gold * 0.2 ** (1 - gold), 1 - gold, gold)),
+        new=pl.Series(np.where(rng.random(rows) < errs, 1 - gold, gold)),
         day=pl.date(2026, 1, 1) + pl.duration(days=pl.int_range(rows) * 60 // rows),
     )
 
@@ -210,7 +210,6 @@ def test_pairs_of_keys_are_slices_in_words():
     compared = COURT.compare(each("race"), **COST)
     assert "race = African-American" in {row["slice"].partition(" and ")[0] for row in rows}
     assert compared.height == 6
-    assert told(COURT, "compared:pairs of keys", *KEYS[:3], **COST)
 
 
 def told_rows(section: str) -> list[dict]:

@@ -58,13 +58,9 @@ def told(log, *keys, **options) -> dict:
     del found["made"]
     for part, id_ in (("sections", "id"), ("verdict", "section")):
         found[part] = [one for one in found[part] if one[id_] != "compared:pairs of keys"]
-    none = r"in any of .* slices by (.*?)(, pairs of keys)?\.$"
-    for section in found["sections"]:
-        said = [re.sub(none, r"in any by \1.", text) for text in section["sentences"]]
-        section["sentences"] = said
     for sentence in found["verdict"]:
         if sentence["kind"] == "comparison":
-            sentence["text"] = re.sub(r", and it is .*? of \d+ slices", "", sentence["text"])
+            sentence["text"] = re.sub(r", and it is .*? of \d+ slices.*", "", sentence["text"])
     return found
 
 
