@@ -28,17 +28,16 @@ def report(
 ) -> str:
     """Write a report about a log as one page of HTML that needs no network.
 
-    The verdict comes first, in sentences. It says how good each model is, with a confidence
-    interval. It says how many slices were tested and which are behind the rest of the log. It says
-    how far the lowest and the highest slice of each key are apart, if they are not all equal: in
-    the metric, and of two classes in the error rates of both (see `gaps`). If the log has a `time`,
-    it says since which day slices are worse (see `changes`), or why that is not known. It compares
-    each other model with the first, over all rows and in the slices. It says which rows are not
-    scored. Then come a chart and a table per key, the costliest confusions, and the comparison of
-    models, each with its query. If the log has a score, and gold is Boolean or there is a
-    `positive`, the report says how good the scores are, and whether they are calibrated. At the
-    end, the reader of the page can build slices from any keys, filter them, and open their
-    confusion matrix; the scores of these slices are exact, and have no intervals.
+    The verdict comes first, in eight sentences at most: whether there are warnings; how good each
+    model is, with a confidence interval; whether another model is better than the first, and in
+    how many slices it is not; how far the lowest and the highest slice of the sensitive keys, or of
+    any key, are apart, in the metric or in the error rates of two classes (see `gaps`); how many
+    slices are worse than the rest of the log; since when slices are worse, if the log has a `time`
+    (see `changes`), or why that is not known; which rows are not scored. Then the metrics are told
+    in words, with the costs and the direction that is better. Then come a chart and a table per
+    key, the costliest confusions, and the comparison of models, each with a sentence on what it
+    shows and with its query. If the log has a score, and gold is Boolean or there is a
+    `positive`, the report says how good the scores are, and whether they are calibrated.
 
     Args:
         *keys: The keys to slice by. Each key makes its own slices, and has its own section. Numbers
@@ -63,7 +62,8 @@ def report(
             "Infinity", "-Infinity".
 
     Returns:
-        The text of the file. Text from the log is escaped, and the page runs no script but its own.
+        The text of the file. Text from the log is escaped. The charts of the page are SVG, and its
+        only script sorts and filters tables: it is read on a screen, on a phone and on paper.
         A table has at most 1000 rows. A chart has a line per slice for up to 60 slices. More slices
         make a funnel plot (see `plot.funnel`).
 
@@ -78,7 +78,8 @@ def report(
     Raises:
         ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.
         TypeError: The log is a frame of another engine than Polars.
-        ValueError: An option has a value that is not allowed; the log has `nulls="reweight"`.
+        ValueError: An option has a value that is not allowed; a sensitive key is no column, as of
+            `each`; the log has `nulls="reweight"`.
 
     `report` also raises the errors of `by`, `worst`, `confusion` and `compare`. Labels inside lists
     are an error, as in `worst` and `confusion`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -78,11 +79,12 @@ def _in_one(clauses: Sequence[str], kind: str, about: str, what: str) -> Iterato
 
 
 def _remarks(answers: Answers) -> Iterator[Sentence]:
+    """The beginning of the first warning in the verdict, and all warnings for their section."""
     remarks = [answers.settings.in_words(text) for text in answers.remarks]
-    if remarks:
-        said = "There are {} warnings about the log: read them first."
-        one = "There is a warning about the log: read it first."
-        yield Sentence(one if len(remarks) == 1 else said.format(len(remarks)), "labels", "labels")
+    for text in remarks[:1]:
+        first = re.split(r"[.?:] |[.?]$", text)[0]
+        more = f", and {len(remarks) - 1} more" if remarks[1:] else ""
+        yield Sentence(f"Read the warnings first: {first}{more}.", "labels", "labels")
     for text in remarks:
         yield Sentence(text if text.endswith((".", "?")) else f"{text}.", "remark", "labels")
 

@@ -146,7 +146,7 @@ def test_little_to_say(rows):
     scored = bool(rows) and rows[0][1] is not None
     one_class = "all labels of 'gold' are 'ant': with one gold class, MCC and its kin are 0/0."
     if scored:
-        assert texts[0] == "There is a warning about the log: read it first."
+        assert texts[0] == "Read the warnings first: all labels of 'gold' are 'ant'."
         assert told(log_of(rows).mcc(pred=["pred", "gold"]), "labels", "key") == [one_class]
         assert texts[1].startswith("pred: MCC is undefined (0/0) over 1 row; gold: ")
     else:
