@@ -209,7 +209,7 @@ def _cell_text(name: str, value: object) -> str:
     if isinstance(value, float):
         if name.startswith("p_"):
             return "<\u00a00.001" if value < 0.001 else f"{value:.2g}"
-        return f"{value:,.3f}"
+        return f"{value:z,.3f}"
     return str(value)
 
 

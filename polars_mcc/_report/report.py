@@ -95,6 +95,7 @@ def report(
     Command line:
         polars-mcc report logs/ --by country --by device --by day --out report.html
         polars-mcc report logs/ --by country --pred old --pred new --out comment.md
+        polars-mcc report logs/ --by age --sensitive sex --metric "cost(fn=5, fp=1)" --out r.html
     """
     from polars_mcc._report.report_data import ReportSettings  # noqa: PLC0415 - it imports most verbs
     from polars_mcc._report.write_report import write_report  # noqa: PLC0415 - as above
