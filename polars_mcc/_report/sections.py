@@ -63,8 +63,7 @@ _HIDDEN |= {"p_beside", "n_tested", "n_untested", "n_untimed", "n_null", "n_wait
 def sections(answers: Answers) -> Iterator[Section]:
     """The sections of a report, in order."""
     if answers.remarks:
-        what = "What may make the scores wrong."
-        yield Section("labels", "Warnings", pl.DataFrame(), "", [what])
+        yield Section("labels", "Warnings", pl.DataFrame(), "", ["What may make scores wrong."])
     rows, query = answers.total
     # A report shows intervals instead of standard errors.
     note = f"The scores over all rows, with {100 * answers.settings.ci:.10g} % intervals."

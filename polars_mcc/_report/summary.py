@@ -159,14 +159,12 @@ def _in_slices(answers: Answers, model: str, words: Sequence[str]) -> str:
         for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=True)
     )
     others = rows.filter(pl.col("verdict").is_in(words)).sort(pl.col("diff").abs(), descending=True)
-    of_slices = f" of {rows['diff'].count():,} slices"
+    which, of_slices = " or ".join(words), f" of {rows['diff'].count():,} slices"
     if others.is_empty():
-        return f", and it is {' or '.join(words)} in none{of_slices}"
-    row = others.row(0, named=True)
-    first = f"{row[SAID]}: a difference of {_difference(answers, row)}"
-    which = "better or worse" if len(words) > 1 else words[0]
-    most = "most of all in " if others.height > 1 else ""
-    return f", and it is {which} in {others.height:,}{of_slices}, {most}{first}"
+        return f", and it is {which} in none{of_slices}"
+    row, most = others.row(0, named=True), "most of all in " * (others.height > 1)
+    first = f"{most}{row[SAID]}: a difference of {_difference(answers, row)}"
+    return f", and it is {which} in {others.height:,}{of_slices}, {first}"
 
 
 def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
