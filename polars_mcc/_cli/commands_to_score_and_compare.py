@@ -12,13 +12,13 @@ from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.visible_text import say
 from polars_mcc._cli import outputs, shared_options
 from polars_mcc._cli.app_and_answers import app, command, errors_as_lines, run_verb
+from polars_mcc._comparisons.columns_of_answers import CHANGED, VERDICT
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._frame.labels import known_labels
 from polars_mcc._inputs import read_files
 from polars_mcc._inputs.find_files import naming_files
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, or_none, typed_label
 from polars_mcc._metrics import registry
-from polars_mcc._verbs.changes import CHANGED, VERDICT
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -364,7 +364,8 @@ def changes(
     """Find since when each slice is worse, and whether that is chance.
 
     --time names the time of a row. With --false-alarms, the exit code is 1 if a slice changed,
-    or if none can be judged.
+    or if none can be judged. A slice that changed only with the rows of a surer one is "part of"
+    it, and no alarm.
 
     For example:
 

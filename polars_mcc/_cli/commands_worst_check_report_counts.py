@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import polars as pl
 from cyclopts import Parameter
@@ -22,11 +23,10 @@ from polars_mcc._inputs import read_files
 from polars_mcc._inputs.find_files import naming_files
 from polars_mcc._inputs.log_from_files import TypedLog, or_none
 from polars_mcc._inputs.paths_and_settings import is_url
-from polars_mcc._metrics import registry
 from polars_mcc._report.report_data import ReportSettings
 from polars_mcc._report.write_report import write_report
 from polars_mcc._store.count_and_commit import STATUSES, keep
-from polars_mcc._verbs.check import CheckError
+from polars_mcc._verbs.check import LOGGER, CheckError
 from polars_mcc._verbs.counts_and_engine_counts import counts as counts_of
 from polars_mcc._worst.failures_in_words import LONGEST_LIST, summed_up
 from polars_mcc.prediction_log import PredictionLog
@@ -41,6 +41,7 @@ def check(
     metric: str = defaults.METRIC,
     no_worse_than: str | None = None,
     max_gap: list[str] | None = None,
+    min_ratio: list[str] | None = None,
     min_n: int | None = None,
     ci: float | None = None,
     false_alarms: str | None = None,
@@ -65,13 +66,18 @@ def check(
             better, as `--max fnr=0.1`. Repeat --max for several.
         metric: The metric to check, if --min and --max do not name metrics: a name of `polars-mcc
             metrics`.
-        no_worse_than: A baseline, instead of --min and --max: the counts of another log, such as
-            the log of last week, by the same keys (see `polars-mcc counts`).
+        no_worse_than: A baseline, instead of --min and --max: the name of another model of the log,
+            or of a column, which scored the same rows; the test is then that of `polars-mcc
+            compare`. Or a file of the counts of another log, such as the log of last week, by the
+            same keys (see `polars-mcc counts`).
         max_gap: The widest gap between two slices, instead of the others: a number, for --metric,
             or one number per metric, as `--max-gap fpr=0.05` (see `polars-mcc gaps`). With --ci, a
             gap fails if its lower limit is wider. Repeat --max-gap for several.
+        min_ratio: The least ratio of the lowest to the highest slice, instead of the others, as
+            `--min-ratio selection_rate=0.8`, the four-fifths rule: for metrics from 0 to 1. With
+            --ci, a ratio fails if its upper limit is less. Repeat --min-ratio for several.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
-            judged. Without it: 1, but 30 with --max-gap.
+            judged. Without it: 1, but 30 with --max-gap and --min-ratio.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below --min (above --max), or the whole interval of its difference to the baseline is
             on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that
@@ -96,14 +102,15 @@ def check(
             failed.append(error)
             return error.judged
 
-    def drawn(judged_slices: pl.DataFrame) -> str:
-        if failed:
-            return visible_lines(str(failed[0]))
-        if output.format != "table":
-            return outputs.terminal_table(judged_slices)
-        return _passed_in_words(judged_slices, "slice" if max_gap is None else "gap")
+    def in_words() -> str:
+        return visible_lines(str(failed[0]) if failed else "\n".join(heard.lines))
 
-    with naming_files([no_worse_than or ""], "no_worse_than is", "the file has", "weight must"):
+    def drawn(judged_slices: pl.DataFrame) -> str:
+        is_wide = output.format == "wide" and not failed
+        return outputs.terminal_table(judged_slices) if is_wide else in_words()
+
+    files = [no_worse_than or ""]
+    with _Heard() as heard, naming_files(files, "no_worse_than is", "the file has", "weight must"):
         run_verb(
             judged,
             log,
@@ -113,65 +120,56 @@ def check(
             max=shared_options.thresholds_by_metric("--max", max),
             metric=metric,
             max_gap=shared_options.thresholds_by_metric("--max-gap", max_gap),
-            no_worse_than=no_worse_than and _baseline_counts(no_worse_than, log),
+            min_ratio=shared_options.thresholds_by_metric("--min-ratio", min_ratio),
+            no_worse_than=no_worse_than and _baseline(no_worse_than, log),
             reads=[no_worse_than],
             min_n=min_n,
             ci=ci,
             false_alarms=false_alarms,
             correction=or_none(correction),
         )
+    if output.out is not None:
+        outputs.show(in_words())
+    elif failed and output.format not in outputs.IN_TERMINAL:
+        say(in_words().split("\n", 1)[0])
     if failed:
-        if output.out is not None:
-            outputs.show(drawn(failed[0].judged))
-        elif output.format not in outputs.IN_TERMINAL:
-            say(str(failed[0]).split("\n", 1)[0])
         raise SystemExit(1)
 
 
-def _baseline_counts(path: str, log: TypedLog) -> pl.LazyFrame:
-    """The counts of another log. Text is read with the dtypes of the counts of this log."""
+def _baseline(typed: str, log: TypedLog) -> pl.LazyFrame | str:
+    """A model; or the counts of another log, with text as the dtypes of the counts of this log.
+
+    A text that is neither stays: the verb says what it may be.
+    """
+    roles = log.log.roles
+    models = [name for side in (roles.preds, roles.scores) if side for name in side.names]
+    if typed in {*models, *roles.schema}:
+        return typed
     dtypes = counts_of(log.log, *log.keys).drop("n").collect_schema()
-    return read_files.scan_answer(path, log.options.null or (), dtypes)
+    try:
+        return read_files.scan_answer(typed, log.options.null or (), dtypes)
+    except FileNotFoundError:
+        return typed
 
 
-def _passed_in_words(judged: pl.DataFrame, what: Literal["slice", "gap"]) -> str:
-    """How many slices or gaps pass, and how many miss a limit by chance, each with its scores."""
-    ranges = _gap_ranges if what == "gap" else _score_ranges
-    outside, parts = "outside the limit, not significantly", []
-    for verdict, one, several in (
-        ("passes", f"{what} passes", f"{what}s pass"),
-        ("not significant", f"{what} {outside}", f"{what}s {outside}"),
-        ("not judged", "not judged", "not judged"),
-    ):
-        if n := (slices := judged.filter(verdict=verdict)).height:
-            scores = "" if verdict == "not judged" else ranges(slices)
-            parts.append(": ".join(filter(None, [f"{n} {one if n == 1 else several}", scores])))
-    return "; ".join(parts)
+class _Heard(logging.Handler):
+    """Keeps the lines that `check` logs."""
 
+    def __enter__(self) -> Self:
+        """Begin to listen."""
+        self.lines: list[str] = []
+        LOGGER.addHandler(self)
+        LOGGER.setLevel(logging.INFO)
+        return self
 
-def _score_ranges(slices: pl.DataFrame) -> str:
-    """The least and the largest score of each metric, or difference."""
-    names = ["diff"] if "diff" in slices.columns else registry.metrics()["metric"]
-    return _ranges(slices.select(name for name in names if name in slices.columns))
+    def __exit__(self, *error: object) -> None:
+        """Listen no longer."""
+        LOGGER.removeHandler(self)
+        LOGGER.setLevel(logging.NOTSET)
 
-
-def _gap_ranges(gaps: pl.DataFrame) -> str:
-    """The least and the widest gap of each metric."""
-    of_metrics = gaps.partition_by("metric", maintain_order=True)
-    return ", ".join(_ranges(of.select(pl.col("diff").alias(of["metric"][0]))) for of in of_metrics)
-
-
-def _ranges(scores: pl.DataFrame) -> str:
-    """The least and the largest value of each column."""
-    return ", ".join(
-        f"{score.name} {' to '.join(dict.fromkeys(map(_score_text, (score.min(), score.max()))))}"
-        for score in scores.fill_nan(None).iter_columns()
-        if score.count()
-    )
-
-
-def _score_text(value: Any) -> str:  # noqa: ANN401 - of any column
-    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        self.lines.append(record.getMessage())
 
 
 @command

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._comparisons.change_point import RowsInTime, Steps
+from polars_mcc._comparisons.changes_in_common import Again, counted_by_slice, with_surer
+from polars_mcc._comparisons.columns_of_answers import CHANGED, SEEN, VERDICT
 from polars_mcc._comparisons.evidence_and_p_values import with_adjusted
 from polars_mcc._comparisons.slice_and_reference import expected_scores
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
@@ -20,7 +22,7 @@ from polars_mcc._intervals.scores_of_arrays import estimate
 from polars_mcc._metrics.slice_sums import Floats, Ints
 
 SINCE = "since"
-VERDICTS = pl.Enum(["worse", "better", "labels moved", "no change", "not judged"])
+VERDICTS = pl.Enum([*CHANGED, "part of", "labels moved", "no change", "not judged"])
 _SLICE, _PART, _SIDE = "of:slice", "of:part", "of:side"  # no metric has these names
 _FIRST, _SPLIT, _LAST = "of:first", "of:split", "of:last"
 
@@ -38,6 +40,11 @@ class Wanted:
     """The length of a block of periods. Scores that wander are less alike in blocks."""
 
     @property
+    def turn(self) -> int:
+        """1 if more of the metric is better, else -1."""
+        return -1 if self.asked.metrics[0].less_is_better else 1
+
+    @property
     def is_sure(self) -> pl.Expr:
         """Whether a change is significant, after correction."""
         return pl.col("p_adjusted") < self.level
@@ -49,27 +56,57 @@ class Wanted:
 
 
 def changes(
-    log: SlicedLog, counts: pl.DataFrame, every: pl.DataFrame, wanted: Wanted
+    log: SlicedLog, looked_at: pl.DataFrame, every: pl.DataFrame, again: Again, wanted: Wanted
 ) -> pl.DataFrame:
     """The changes of each slice. Pairs are split by the period, which is in the column `since`.
 
-    `every` has the pairs of all slices, also of those without pairs to look at.
+    `every` has the pairs of all slices, also of those without pairs to look at. `again` counts rows
+    of the log once more. The newest known change of a slice is in the column `SEEN` of its pairs.
     """
-    [metric] = wanted.asked.metrics
-    turn = -1 if metric.less_is_better else 1
-    slices = _with_facts(log, counts, every)
-    counts = counts.filter(pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0))
-    periods = counts[SINCE].unique().sort()
+    slices = _with_facts(log, looked_at, every)
+    is_used = pl.col(SINCE).is_not_null() & is_scored(log) & (pl.col("n") > 0)
+    periods = looked_at.filter(is_used)[SINCE].unique().sort()
+
+    def used(rows: pl.DataFrame) -> pl.DataFrame:
+        """The pairs that are used, by the number of their period."""
+        rows = rows.filter(is_used, pl.col(SINCE).is_in(periods.implode()))
+        return rows.with_columns(pl.Series(SINCE, periods.search_sorted(rows[SINCE]), pl.Int64))
+
     # By calendar, so that no other slice and no earlier day moves the blocks of a slice.
     blocks = periods.dt.truncate(wanted.block).rank("dense").cast(pl.Int64).to_numpy()
-    number = pl.col(SINCE).rank("dense").cast(pl.Int64) - 1
-    counts = counts.with_columns(number.alias(SINCE))
+    counts = used(looked_at)
+    parts = _searched(log, counts, blocks, wanted)
+    seen = counts.drop_nulls(SEEN).select(*log.slice, SEEN).unique()
+    seen = seen.with_columns(pl.Series(SEEN, periods.search_sorted(seen[SEEN]), pl.Int64))
+    # What is left of a slice is tested at the level of all slices (Bonferroni).
+    n_tests = parts.filter(pl.col("p_value").is_not_null())[_SLICE].n_unique()
+    strict = replace(wanted, asked=replace(wanted.asked, ci=1 - wanted.level / max(n_tests, 1)))
+    alone = replace(log.whole, has_models=False)
+
+    def counted(slices: pl.DataFrame) -> pl.DataFrame:
+        return used(counted_by_slice(log, every, again, slices))
+
+    def verdicts(rest: pl.DataFrame) -> pl.Series:
+        return _searched(alone, rest, blocks, strict)[VERDICT]
+
+    parts = with_surer(log, parts, seen, counted, verdicts)
+    scored = _with_scores(log, counts, parts, wanted)
+    in_time = scored.with_columns(periods.gather(scored[_SPLIT]).alias(SINCE))
+    both = log.beside(slices, in_time.lazy())
+    verdict = pl.col(VERDICT).fill_null(pl.lit("not judged", VERDICTS))
+    metric = pl.lit(wanted.asked.metrics[0].name)
+    return both.with_columns(verdict, metric=metric).collect()
+
+
+def _searched(log: SlicedLog, counts: pl.DataFrame, blocks: Ints, wanted: Wanted) -> pl.DataFrame:
+    """The changes of each slice, by the numbers of periods, and their verdicts."""
+    [metric] = wanted.asked.metrics
     alone = replace(log, pair_splits=())
     pairs = merged(alone, counts.lazy().drop(SINCE)).collect()
     whole = estimate(alone, pairs, wanted.asked)
     cells = whole.cells
     rows = _rows(alone, counts, pairs[cells.row], cells.pairs.slices.astype(np.int64))
-    gold, phi = cells.pairs.gold, turn * whole.measured[metric.name].phi
+    gold, phi = cells.pairs.gold, wanted.turn * whole.measured[metric.name].phi
     any_label = np.zeros(len(gold), np.int64)
     search = partial(_search, whole.scores.height, rows, blocks, phi)
     found = search(gold if wanted.given_labels else any_label, wanted)
@@ -78,12 +115,7 @@ def changes(
         found = _with_moved_labels(found, of_plain, wanted)
     named = whole.scores.select(pl.int_range(pl.len()).alias(_SLICE), *log.slice)
     parts = found.join(named, on=_SLICE, maintain_order="left").with_row_index(_PART)
-    scored = _with_scores(log, counts, parts, wanted, turn)
-    in_time = scored.with_columns(periods.gather(scored[_SPLIT]).alias(SINCE))
-    judged = in_time.with_columns(verdict=_verdict(wanted))
-    both = log.beside(slices, judged.lazy())
-    verdict = pl.col("verdict").fill_null(pl.lit("not judged", VERDICTS))
-    return both.with_columns(verdict, metric=pl.lit(metric.name)).collect()
+    return parts.with_columns(_verdict(wanted).alias(VERDICT))
 
 
 def _with_facts(log: SlicedLog, counts: pl.DataFrame, every: pl.DataFrame) -> pl.LazyFrame:
@@ -203,7 +235,7 @@ def _rows(log: SlicedLog, counts: pl.DataFrame, pairs: pl.DataFrame, slices: Int
 
 
 def _with_scores(
-    log: SlicedLog, counts: pl.DataFrame, parts: pl.DataFrame, wanted: Wanted, turn: int
+    log: SlicedLog, counts: pl.DataFrame, parts: pl.DataFrame, wanted: Wanted
 ) -> pl.DataFrame:
     """Add both sides of each part: rows, score, and score given the labels; and `diff`."""
     asked = wanted.asked
@@ -240,7 +272,7 @@ def _with_scores(
     else:
         se = pl.sum_horizontal(se.pow(2), ignore_nulls=False).sqrt()
     parts = parts.with_columns(diff=diff, se=se * pl.col("dispersion").sqrt())
-    return _with_limits(parts, turn)
+    return _with_limits(parts, wanted.turn)
 
 
 def _with_limits(parts: pl.DataFrame, turn: int) -> pl.DataFrame:

@@ -16,13 +16,18 @@ COLUMNS = {
     "compare": "baseline metric n n_clusters score reference",
     "contrast": "metric n n_reference score reference expected",
     "drift": "metric n_before n_after n_clusters_before n_clusters_after reference score",
-    "gaps": "metric n_slices n lowest lowest_score highest highest_score ratio spread",
+    "gaps": "metric n_slices n lowest lowest_score highest highest_score "
+    "ratio ratio_low ratio_high spread",
     "changes": "metric since n_before n_after reference score reference_expected expected "
-    "dispersion n_untimed",
+    "dispersion n_untimed part_of",
     "worst": "metric n score reference expected beside p_beside loss confusion "
     f"{' '.join(CONFUSION)} explained_by n_tested n_untested",
 }
 """What each verb has between the model and the end, which is the same for all."""
+VERDICT, CHANGED = "verdict", ("worse", "better")
+"""`CHANGED` are the verdicts of a change in `changes`."""
+SEEN = "of:seen"
+"""When a change was that somebody has seen: a column of slices."""
 VERDICTS = pl.Enum(["worse", "better", "differs", "gap", "not sure", "not judged"])
 """The verdicts of `compare`, `contrast`, `drift` and `gaps`."""
 

@@ -162,6 +162,7 @@ class _Both(NamedTuple):
 def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """Both scores of each slice by each metric, and their difference: b minus a.
 
+    Facts have no interval: they are columns, a named like a period before and b like one after.
     Labelled rows may stand for others. Then the interval is first made as if all rows had a label.
     Rows without a label add a variance, which makes it wider.
     """
@@ -175,14 +176,20 @@ def of_models(log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions) -> p
     n_clusters, least_rows = both.draws.n_clusters, tested_rows(found.estimated)
     df = None if n_clusters is None else n_clusters - 1
     sizes = ["n", *(["n_clusters"] if log.has_clusters else []), *log.unscored]
-    answers = []
-    for metric in asked.metrics:
+    sides, answers = dict(zip(PERIODS.categories, (both.scores_a, both.scores_b), strict=True)), []
+    facts = {
+        f"{metric.name}_{period}": side[metric.name]
+        for metric in asked.metrics
+        for period, side in sides.items()
+        if metric not in asked.sure
+    }
+    for metric in asked.sure:
         name = metric.name
         a, b = (Side.of(scores, name) for scores in (both.scores_a, both.scores_b))
         added = np.fmax(*(of.variance(name, added=True) for of in (found, smoothed)))
         correlation = _correlation(a, b, both.variance(name), both.draws.effective, asked)
         change = difference(a, b, asked.ci, correlation=correlation, df=df, added=added)
-        scores = found.scores_b.select(*log.slice, *sizes, score=name)
+        scores = found.scores_b.select(*log.slice, *sizes, score=name, **facts)
         least = np.minimum(*np.split(least_rows[name], 2)) if len(least_rows[name]) else math.inf
         compared = change.beside(scores.with_columns(reference=found.scores_a[name]))
         answers.append(judged(compared, metric, asked, better_or_worse(metric), least))

@@ -81,6 +81,11 @@ class Scale:
         max_rows = math.inf if metric.is_of_scores else MAX_ROWS
         return cls(turn, min(numbers), max(numbers), max_rows)
 
+    @property
+    def is_share(self) -> bool:
+        """Whether scores are proportions themselves, so that their ratio means something."""
+        return (self.low, self.high) == (0, 1)
+
     def proportion(self, score: Floats) -> Floats:
         """The score as a proportion of the range."""
         if self.low is None or self.high is None:
@@ -122,7 +127,7 @@ class Scale:
                 return np.clip(apart, 0, None)
             v_b, v_a = v_b + 0.5 / rows_b, v_a - 0.5 / rows_a
             both = (rows_b * v_b + rows_a * v_a) / (rows_b + rows_a)
-            apart = rows_b * _divergence(v_b, both) + rows_a * _divergence(v_a, both)
+            apart = rows_b * divergence(v_b, both) + rows_a * divergence(v_a, both)
             root = np.sqrt(np.clip(2 * apart, 0, None))
             errors: Floats = np.where(v_b < v_a, root, np.where(v_b >= v_a, 0.0, math.nan))
             return errors
@@ -143,7 +148,7 @@ class Scale:
             rows = np.minimum(known * (1 - known) / (se / span) ** 2, self.max_rows * n)
             half = np.fmax(0.5 / rows, step / span / 2)
             v = known + np.sign(v - known) * np.clip(np.abs(v - known) - half, 0, None)
-            return np.sqrt(np.clip(2 * rows * _divergence(v, known), 0, None))
+            return np.sqrt(np.clip(2 * rows * divergence(v, known), 0, None))
 
 
 def rows_with_limit(v: Floats, end: Floats, z: Floats | float) -> Floats:
@@ -151,7 +156,7 @@ def rows_with_limit(v: Floats, end: Floats, z: Floats | float) -> Floats:
     return z**2 * end * (1 - end) / (end - v) ** 2
 
 
-def _divergence(v: Floats, other: Floats) -> Floats:
+def divergence(v: Floats, other: Floats) -> Floats:
     """The Kullback-Leibler divergence of a proportion from another."""
     hit = np.where(v > 0, v * np.log(v / other), np.where(v <= 0, 0.0, math.nan))
     miss = np.where(v < 1, (1 - v) * np.log((1 - v) / (1 - other)), np.where(v >= 1, 0.0, math.nan))

@@ -11,6 +11,11 @@ with the critical value of Tukey's range of S normal numbers over √2. There th
 distribution is long, if few rows are wrong. Limits of Clopper and Pearson (1934) have this tail,
 and Wilson's do not. The gap is the largest of the differences of all pairs, so its limits are the
 largest lower and the largest upper limit.
+
+The ratio of the lowest to the highest proportion is the least ratio of all ordered pairs, and its
+limits are the least of theirs. A pair has the limits where two tests reach the critical value of
+Bonferroni for all ordered pairs: the score test of Miettinen and Nurminen (1985), and the
+likelihood ratio with both sides moved by half a row (Yates 1934), which few rows need.
 """
 
 from __future__ import annotations
@@ -26,11 +31,11 @@ import polars as pl
 from polars_mcc._base.slice_names import slice_name
 from polars_mcc._base.values_as_text_or_markdown import as_text
 from polars_mcc._comparisons.difference_interval import Side
-from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, judged
+from polars_mcc._comparisons.evidence_and_p_values import LEVEL, Scale, divergence, judged
 from polars_mcc._counts.class_counts import is_scored, unscored_sums
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog, joined
 from polars_mcc._intervals.count_arrays import floats
-from polars_mcc._intervals.interval_methods import normal
+from polars_mcc._intervals.interval_methods import normal, normal_critical
 from polars_mcc._intervals.interval_options import IntervalOptions
 from polars_mcc._intervals.scores_of_arrays import estimate
 from polars_mcc._metrics.metric_type import Metric
@@ -54,6 +59,8 @@ class Gap(NamedTuple):
     diff_low: float = math.nan
     diff_high: float = math.nan
     ratio: float = math.nan
+    ratio_low: float = math.nan
+    ratio_high: float = math.nan
     spread: float = math.nan
     p_value: float = math.nan
 
@@ -66,7 +73,9 @@ def gap_of(slices: Compared, scale: Scale, ci: float) -> Gap:
     low, high = _limits(slices, scale, ci)
     # The smaller over the larger score; unknown at 0/0, and below 0.
     ratio = lowest / highest if lowest >= 0 and highest > 0 else math.nan
-    return Gap(highest - lowest, low, high, ratio, *_spread_and_p_value(slices, scale))
+    unknown = math.isnan(ratio) or not scale.is_share
+    limits = (math.nan, math.nan) if unknown else _limits_of_ratio(slices, ci)
+    return Gap(highest - lowest, low, high, ratio, *limits, *_spread_and_p_value(slices, scale))
 
 
 def _limits(slices: Compared, scale: Scale, ci: float) -> tuple[float, float]:
@@ -82,6 +91,54 @@ def _limits(slices: Compared, scale: Scale, ci: float) -> tuple[float, float]:
     upper[i[:, None] == j] = -math.inf
     span = math.inf if scale.low is None or scale.high is None else scale.high - scale.low
     return max(float(lower.max()), 0.0), min(float(upper.max()), span)
+
+
+def _limits_of_ratio(slices: Compared, ci: float) -> tuple[float, float]:
+    """The limits of the ratio of the lowest to the highest proportion: for all pairs at once."""
+    v, m = slices.score, np.fmin(slices.below, slices.above)
+    z = normal_critical(1 - 2 * (1 - ci) / (len(v) * (len(v) - 1)))
+    least = []
+    for rows, is_low in ((-m, True), (m, False)):  # Limits of few rows are far apart.
+        i, j = _outermost(-v, rows)[:, None], _outermost(v, rows)
+        low, high = np.zeros((2, i.size, j.size))
+        high += 1
+        for _ in range(_HALVINGS):
+            r = (low + high) / 2
+            if is_low:  # The ratio of j to i is as sure to be below 1 / r.
+                is_above = errors_below(v[j], m[j], v[i], m[i], 1 / r) < z
+            else:
+                is_above = errors_below(v[i], m[i], v[j], m[j], r) > z
+            low, high = np.where(is_above, low, r), np.where(is_above, r, high)
+        least.append(float(np.where(i == j, 1.0, low if is_low else high).min()))
+    return least[0], least[1]
+
+
+def errors_below(v_i: Floats, m_i: Floats, v_j: Floats, m_j: Floats, ratio: Floats) -> Floats:
+    """How many standard errors v_i / v_j is below a ratio: the fewer of two tests.
+
+    v are proportions of m rows. The first is z of Miettinen and Nurminen (1985). The second is the
+    root of the likelihood ratio, and at least 0. Its tail is right if few rows hit, or few miss.
+    """
+    n = m_i + m_j
+    with np.errstate(all="ignore"):
+        p_i, p_j = _at_ratio(v_i, m_i, v_j, m_j, ratio)
+        variance = p_i * (1 - p_i) / m_i + ratio**2 * p_j * (1 - p_j) / m_j
+        z = (ratio * v_j - v_i) / np.sqrt(variance * n / (n - 1))
+        v_i, v_j = v_i + 0.5 / m_i, v_j - 0.5 / m_j
+        p_i, p_j = _at_ratio(v_i, m_i, v_j, m_j, ratio)
+        apart = m_i * divergence(v_i, p_i) + m_j * divergence(v_j, p_j)
+        root = np.where(ratio * v_j > v_i, np.sqrt(np.clip(2 * apart, 0, None)), 0.0)
+    return np.fmin(z, root)
+
+
+def _at_ratio(
+    v_i: Floats, m_i: Floats, v_j: Floats, m_j: Floats, ratio: Floats
+) -> tuple[Floats, Floats]:
+    """The likeliest proportions with this ratio of i to j: a root of a quadratic equation."""
+    hits, n = m_i * v_i + m_j * v_j, m_i + m_j
+    b = ratio * (m_i + m_j * v_j) + m_j + m_i * v_i
+    p_j = 2 * hits / (b + np.sqrt(np.clip(b**2 - 4 * n * ratio * hits, 0, None)))
+    return ratio * p_j, p_j
 
 
 def _reaches(slices: Compared, scale: Scale, z: float) -> tuple[Floats, Floats]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from itertools import product, takewhile
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
 from polars_mcc._base.allowed_values import Correction, check_number
 from polars_mcc._base.message_parts import Words, option, refused
+from polars_mcc._base.slice_names import slice_name
+from polars_mcc._base.values_as_text_or_markdown import as_text, rows_in_words
 from polars_mcc._counts.exact_sums import FloatNumbers
 from polars_mcc._counts.pair_counts import pairs
-from polars_mcc._counts.sliced_log import KEY, SlicedLog, joined
+from polars_mcc._counts.sliced_log import COMPLETE, KEY, SET, SlicedLog, joined
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import as_compared, common_dtype, is_text
 from polars_mcc._intervals.interval_options import PERIODS, ranges_of
@@ -36,6 +39,8 @@ class Rule:
     """The threshold, or a frame with one per slice."""
     value: str
     """The column that is compared with the threshold."""
+    than: str = "the baseline"
+    """What a difference is compared with."""
 
     @property
     def mark(self) -> str:
@@ -104,7 +109,7 @@ class Rule:
         """The text of a failure, for the message; `is_0`: some slices fail because of 0/0."""
         wrong = {"min": "below", "max": "above"}[self.bound]
         threshold = f"its {self.bound}" if isinstance(self.given, pl.DataFrame) else self.given
-        threshold = "the baseline" if self.is_diff else threshold
+        threshold = self.than if self.is_diff else threshold
         return f"{self.metric.name} {wrong} {threshold}{' or 0/0' if is_0 else ''}"
 
 
@@ -287,6 +292,41 @@ class Judging:
             has = "has" if not_sure.height == 1 else "have"
             yield f"{not_sure.height} more {has} {' or '.join(words)}, but not significantly"
 
+    def met(self, marked: pl.DataFrame, size: str) -> Iterator[str]:
+        """A sentence for each requirement, with the score that is nearest to its limit.
+
+        No slice fails. `size` is the column of rows.
+        """
+        apart = [name for name in (SET, "model") if name in marked.columns]
+        keys = {*takewhile(lambda name: name not in _AFTER_KEYS, marked.columns)} - {SET}
+        parts = marked.partition_by(apart, maintain_order=True) if apart else [marked]
+        for part, rule in product(parts, self.rules):
+            # Of a key that a set lacks, all values are null.
+            own = [key for key in keys if part[key].null_count() < part.height]
+            texts = {key: as_text(as_expr(key), part.schema[key]) for key in own}
+            limit, name = rule.threshold.alias(_LIMIT), slice_name(texts).alias(_NAME)
+            slices = part.filter(pl.col(rule.mark).is_not_null()).with_columns(limit, name)
+            margin = pl.col(rule.value) - pl.col(_LIMIT)
+            for row in slices.sort(margin, descending=rule.bound == "max").head(1).to_dicts():
+                figure = rule.metric.name + f" minus {rule.than}" * rule.is_diff
+                figure += f" {in_words(row, rule.value, has_limits=self.ci is not None)}"
+                if slices.height > 1:
+                    ends = {"min": "lowest", "max": "highest"}
+                    is_of_frame = isinstance(rule.given, pl.DataFrame)
+                    end = "nearest" if is_of_frame else ends[rule.bound]
+                    figure = f"{end} {figure} of {row[_NAME]}"
+                outside = slices.select(self._is_not_sure(rule).sum()).item()
+                left, rows = part.height - slices.height, slices.select(size).sum().item()
+                yield requirement(
+                    row,
+                    f"{figure}, {AT[rule.bound]} {row[_LIMIT]:g}",
+                    "passes",
+                    f"{slices.height:,} slice{'s' * (slices.height > 1)}",
+                    "" if COMPLETE in part.columns else rows_in_words(rows),
+                    f"{outside:,} outside but not significantly" * (outside > 0),
+                    f"{left:,} not judged" * (left > 0),
+                )
+
     def unjudged(self, marked: pl.DataFrame, models: Sequence[str]) -> list[str]:
         """The metrics that are judged in no slice, each with the model if there are several."""
         of_models = marked.group_by(models, maintain_order=True) if models else [((), marked)]
@@ -324,6 +364,25 @@ class Judging:
             f"{words} ({times})" if len(reasons) > 1 else words for words, times in reasons.items()
         )
         return f" ({number} not judged: {', '.join(each)})"
+
+
+AT = {"min": "at least", "max": "at most"}
+_AFTER_KEYS = ("model", "baseline", "metric", "n", COMPLETE)
+_LIMIT, _NAME = f"{FACT}limit", f"{FACT}name"
+
+
+def in_words(row: Mapping[str, Any], name: str, *, has_limits: bool = True) -> str:
+    """A score with its interval, if it has one: `0.924 (0.904 to 0.944)`."""
+    score, low, high = (row.get(f"{name}{part}") for part in ("", "_low", "_high"))
+    text = f"{score:.3f}" if isinstance(score, float) else f"{score:,}"
+    is_alone = not has_limits or low is None or high is None
+    return text if is_alone else f"{text} ({low:.3f} to {high:.3f})"
+
+
+def requirement(row: Mapping[str, Any], figure: str, *judged: str) -> str:
+    """The sentence about a requirement: its figure and limit, and what was judged."""
+    model = f"{row['model']}: " if "model" in row else ""
+    return f"{model}{figure}: {', '.join(filter(None, judged))}"
 
 
 def table(frame: pl.DataFrame) -> str:

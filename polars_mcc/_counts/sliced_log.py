@@ -230,16 +230,22 @@ class SlicedLog:
         shown, said = self.names, []
         if self.is_long:
             index = () if self.windows is None else self.windows.index.names
-            keys = [key for key in self.keys if key not in index]
-            in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
-            said = [slice_name(in_text, self.sets).alias(SAID)]
-            hidden = {KEY + key for key in keys}
+            said = [self.in_words]
+            hidden = {KEY + key for key in self.keys if key not in index}
             shown = {column: name for column, name in shown.items() if column not in hidden}
         return slices.with_columns(texts).select(
             *said,
             *(pl.col(column).alias(name) for column, name in shown.items()),
             ~cs.by_name(self.slice),
         )
+
+    @property
+    def in_words(self) -> pl.Expr:
+        """The name of a slice in words, but for its window and model."""
+        index = () if self.windows is None else self.windows.index.names
+        keys = [key for key in self.keys if key not in index]
+        in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
+        return slice_name(in_text, self.sets).alias(SAID)
 
     @property
     def unscored(self) -> tuple[str, ...]:

@@ -287,7 +287,9 @@ def changes(result: pl.DataFrame, periods: pl.DataFrame, *, top: int = 6) -> Cha
     words += [pl.col("model")] * ("model" in keys)
     since = _on_clock(pl.col("since"), result.schema["since"])
     date = since.dt.to_string("%Y-%m-%d %H:%M").str.strip_suffix(" 00:00")
-    verdict = pl.format("since {}: {}", date, pl.col("verdict").cast(pl.String))
+    told = [pl.col(name).cast(pl.String) for name in ("verdict", "part_of")]
+    change = pl.concat_str(told, separator=" ", ignore_nulls=True)
+    verdict = pl.format("since {}: {}", date, change)
     line = pl.concat_str(*words, verdict, separator=", ")
     # Names of keys may be patterns, and altair lacks some dtypes.
     texts = [as_text(as_expr(name), result.schema[name]) for name in keys]

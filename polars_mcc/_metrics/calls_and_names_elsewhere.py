@@ -11,6 +11,7 @@ from polars_mcc._metrics.cost_and_weighted_kappa import cost, kappa
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.roc_auc_top_k_brier_log_loss_ece import ece, top_k
 
+_RATIO = ", `ratio` of gaps, which check limits by min_ratio"
 _NAMES: Mapping[str, str] = {
     "'accuracy'": "acc overall_accuracy overall_acc accuracy_score",
     "'exact_match'": "subset_accuracy exact_match_ratio emr multilabel_accuracy",
@@ -86,16 +87,16 @@ _NAMES: Mapping[str, str] = {
         "demographic_parity demographic_parity_difference statistical_parity parity "
         "statistical_parity_difference"
     ),
-    "the ratio of 'selection_rate' between slices": (
+    f"the ratio of 'selection_rate' between slices{_RATIO}": (
         "demographic_parity_ratio disparate_impact disparate_impact_ratio adverse_impact "
         "adverse_impact_ratio statistical_parity_ratio"
     ),
     "the gap of 'tpr' between slices": "equal_opportunity equal_opportunity_difference",
-    "the ratio of 'tpr' between slices": "equal_opportunity_ratio",
+    f"the ratio of 'tpr' between slices{_RATIO}": "equal_opportunity_ratio",
     "the mean of the gaps of 'tpr' and 'fpr' between slices": (
         "average_odds average_odds_difference average_absolute_odds_difference"
     ),
-    "the smaller of the ratios of 'tpr' and 'fpr' between slices": (
+    f"the smaller of the ratios of 'tpr' and 'fpr' between slices{_RATIO}": (
         "equalized_odds_ratio equalised_odds_ratio"
     ),
     "the larger of the gaps of 'tpr' and 'fpr' between slices": (

@@ -375,14 +375,14 @@ class Answers:
         """Since when slices are worse; None unless the log has a time. The counts have no times."""
         if self.log.roles.time is None:
             return None
-        keys, rows = self.timeless, replace(self.counted, counts=None)
-        asked = [key_of_sets([(key,) for key in keys], total=True)] if keys else []
+        sets, rows = self.sets_in_time, replace(self.counted, counts=None)
+        asked = [key_of_sets([*sets.values()], total=True)] if sets else []
         options = {"min_n": self.settings.min_n, **self.settings.of_verb("metric")}
         try:
             found, query = rows.ask("changes", changes, asked, **options)
         except (ValueError, pl.exceptions.DuplicateError) as error:  # The verb refuses.
             return Since(pl.DataFrame(), "", str(error))
-        names = [SET, *(key.name for key in keys)] if keys else []
+        names = [SET, *(key.name for key in self.timeless)] if sets else []
         said = slices_in_words(found, names).alias(WORDS)
         return Since(found.with_columns(said, pl.col("since").dt.date()), query, "")
 
@@ -392,11 +392,20 @@ class Answers:
         asked = {"to": "expected", **self.settings.of_verb("metrics")}
         assert time is not None  # noqa: S101 - for the type checker
         day = time.expr.dt.date().alias(time.name)
-        within = [key.of_log for key in self.timeless if set_name([key]) == of_set] or None
+        within = [key.of_log for key in self.sets_in_time.get(of_set, ())] or None
         return self.counted.collect(
             "days of changes",
             lambda rows: contrast(log(rows), day, within=within, **asked),
         )
+
+    @cached_property
+    def sets_in_time(self) -> Mapping[str, Sequence[SectionKey]]:
+        """The sets of keys asked for changes, by name: each key, and those of the worst slices."""
+        keys = self.timeless
+        listed = {*(self.worst.listed[SET] if self.worst else ()), *(key.name for key in keys)}
+        sizes = range(1, self.settings.depth + 1)
+        sets = itertools.chain(*(itertools.combinations(keys, size) for size in sizes))
+        return {name: own for own in sets if (name := set_name(own)) in listed}
 
     @cached_property
     def timeless(self) -> Sequence[SectionKey]:

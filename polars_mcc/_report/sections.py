@@ -159,7 +159,8 @@ def _since_section(answers: Answers, since: Since) -> Section:
             own = row.get(SET, TOTAL)
             if own not in days:
                 days[own] = answers.days_of(own)
-            one = without(worse[at], {WORDS, *names} - {own})
+            own_keys = {key.name for key in answers.sets_in_time.get(own, ())}
+            one = without(worse[at], {WORDS, *names} - own_keys)
             alt = f"{row[WORDS]}{answers.of_model(row)}, since {row['since']}"
             drawings.append(Drawing(alt, "changes", one, {"periods": days[own]}))
     rows = without(since.rows.head(MAX_WORST), names).select(
@@ -179,7 +180,7 @@ def _gaps_section(answers: Answers, gaps: Answer) -> Section:
         f"{min_n} rows: ratio is the lowest divided by the highest, diff the highest minus the "
         "lowest, and limits and p allow for having looked at all slices of the key."
     )
-    return Section("gaps", "Gaps between slices", *gaps, [what], hidden={*_HIDDEN, "n"})
+    return Section("gaps", "Gaps between slices", *gaps, [what], hidden={*_HIDDEN, "n", "n_slices"})
 
 
 def _models_section(answers: Answers, answer: Answer) -> Section:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
@@ -15,7 +16,8 @@ from polars_mcc._base.errors_and_warnings import warn_of
 from polars_mcc._base.message_parts import Words, option, refused, said
 from polars_mcc._base.values_as_text_or_markdown import as_text, read_as, rows_in_words
 from polars_mcc._comparisons import options_of_differences
-from polars_mcc._comparisons.columns_of_answers import answer_columns
+from polars_mcc._comparisons.columns_of_answers import CHANGED, SEEN, VERDICT, answer_columns
+from polars_mcc._counts.count_rows import count_pairs
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import KEY, SET, SlicedLog
 from polars_mcc._counts.warnings_on_missing_labels import labels_that_stopped
@@ -29,10 +31,7 @@ from polars_mcc._keys.each_rollup_cube_sets_trailing import check_days, step_of
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.registry import IntoMetric
 
-SINCE, VERDICT = "since", "verdict"
-_SEEN = "polars_mcc:seen"
-CHANGED = ("worse", "better")
-"""The verdicts of a change."""
+SINCE = "since"
 
 
 def changes(
@@ -59,6 +58,10 @@ def changes(
     A score moves with the mix of labels, although the model is the same: rare classes are more
     frequent on weekends, for example. So both sides are compared given their gold labels.
 
+    A failure is seen in every slice that has some of its rows. So, in the order of p-values, each
+    slice that changed is tested again, without the rows of all surer slices that changed, and
+    with the same periods. If it then has no such change, or is below `min_n`, it is "part of" them.
+
     Args:
         *keys: The keys to slice by, as in `by`, but no windows. None: all rows are one slice.
         every: The length of a period, such as "1d", "1w" or "6h". Days are those of the zone of
@@ -81,8 +84,9 @@ def changes(
             before now if that is earlier.
         known: Changes that somebody has seen: rows of an earlier answer, with the keys and `since`.
             Of these slices, only rows from `since` on are looked at, so that they are not found
-            again. Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read
-            in the dtype of the log: read a CSV file with `infer_schema=False`.
+            again. What changes elsewhere only with their rows, and not since then, is part of them.
+            Rows whose `verdict` is neither "worse" nor "better" are left out. Text is read in the
+            dtype of the log: read a CSV file with `infer_schema=False`.
         min_n: The least number of rows before and after. With weights, the least sum.
         max_changes: The largest number of changes of a slice. If a change is sure, the rows before
             it and the rows after it are looked at in the same way.
@@ -103,12 +107,14 @@ def changes(
           rows: of days, they are weeks from Monday on, and so they are if `every` is None. It is
           at least 1, and p-value and limits allow for it;
         - `n_untimed`: the rows without a time, which are not used;
+        - `part_of` (String): if the verdict is "part of", the surest slice that shares rows with
+          this one, in words;
         - `diff` (Float64): after minus before, each less what its labels explain; or of the plain
           scores, with `to="rest"`; `diff_low`, `diff_high`, its limits;
         - `p_value`, that nothing changed, and `p_adjusted`, after correction (Float64);
-        - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; "labels moved" if
-          the plain score changed so surely, but not given the labels; "no change"; or "not judged",
-          without enough rows;
+        - `verdict` (Enum): "worse" or "better" if `p_adjusted` is below 1 - `ci`; then "part of" if
+          surer slices explain it; "labels moved" if the plain score changed so surely, but not
+          given the labels; "no change"; or "not judged", without enough rows;
         - `n_null`: the rows not scored.
 
     Significance:
@@ -122,6 +128,10 @@ def changes(
         If the true rates wander from day to day, that is a change too, and it is found.
         `dispersion` makes such alarms rarer, but does not bring them to the level; nor do longer
         periods.
+
+        The second test only takes alarms away. Its p-value is corrected for the number of slices
+        (Bonferroni). Slices of the same keys share no rows. If keys are not counted together, as
+        with `each`, the rows of the slices that changed are counted once more.
 
     Raises:
         ValueError: The log has no `time`; a key is a window; `every`, `lookback` or `false_alarms`
@@ -191,7 +201,16 @@ def changes(
         ci, metrics=[chosen], is_compared=True, min_n=min_n, correction=correction
     )
     sliced, asked = options_of_differences.cut_log(log, [*keys, period], asked, taken)
-    of_slices, counted = _apart(sliced, name, uncut)
+    of_slices = _apart(sliced, name)
+
+    def by_period(counted: pl.LazyFrame) -> pl.LazyFrame:
+        """The pairs of slices and periods, with `since`."""
+        counted = counted.rename({KEY + name: SINCE})
+        return counted if uncut is None else counted.with_columns(pl.col(SINCE).dt.truncate(uncut))
+
+    def again(added: Callable[[pl.LazyFrame], pl.LazyFrame], keys: Sequence[str]) -> pl.LazyFrame:
+        of_keys = replace(sliced, keys=(*keys, name), sets=None)
+        return by_period(count_pairs(of_keys, added(sliced.rows)))
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons import changes_of_slices as found  # noqa: PLC0415 - NumPy, for it alone
@@ -205,12 +224,14 @@ def changes(
             block=_block_of(every or "1d"),
         )
         looked_at = cells if lookback is None else _recent(cells, lookback)
+        looked_at = looked_at.with_columns(pl.lit(None, cells.schema[SINCE]).alias(SEEN))
         if known is not None and known.lazy().collect_schema():  # Else it has no rows.
             looked_at = _unseen(log, of_slices, looked_at, known)
-        slices = found.changes(of_slices, looked_at, cells, wanted)
+        slices = found.changes(of_slices, looked_at, cells, again, wanted)
         return slices.select(*of_slices.slice, *names)
 
     check = partial(_warn_of_times, log, of_slices)
+    counted = by_period(pairs(sliced))
     slices = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=check)
     answer = of_slices.answer(slices, SINCE)
     if of_slices.sets is not None:
@@ -266,19 +287,16 @@ def _block_of(every: str) -> str:
     return f"{number}w" if unit == "d" else f"{7 * number}{unit}"
 
 
-def _apart(sliced: SlicedLog, name: str, uncut: str | None) -> tuple[SlicedLog, pl.LazyFrame]:
-    """The slices of a log that is also cut by period, and their pairs, with `since`."""
+def _apart(sliced: SlicedLog, name: str) -> SlicedLog:
+    """The slices of a log that is also cut by period."""
     keys = tuple(key for key in sliced.keys if key != name)
     of_slices = replace(sliced, keys=keys, pair_splits=(SINCE,))
-    counted = pairs(sliced).rename({KEY + name: SINCE})
-    if uncut is not None:
-        counted = counted.with_columns(pl.col(SINCE).dt.truncate(uncut))
     if sliced.sets is None:
-        return replace(of_slices, has_total=not keys), counted
+        return replace(of_slices, has_total=not keys)
     own = {
         of_set: tuple(key for key in sets if key != name) for of_set, sets in sliced.sets.items()
     }
-    return replace(of_slices, sets=own), counted
+    return replace(of_slices, sets=own)
 
 
 def _set_names(log: SlicedLog) -> dict[str, str]:
@@ -314,7 +332,7 @@ def _recent(cells: pl.DataFrame, lookback: str | timedelta) -> pl.DataFrame:
 def _unseen(
     log: Described[Any], slices: SlicedLog, cells: pl.DataFrame, known: pl.DataFrame | pl.LazyFrame
 ) -> pl.DataFrame:
-    """The pairs since the newest known change of their slice, and those without a time."""
+    """The pairs since the newest known change of their slice, `SEEN`, and those without a time."""
     seen, on = _seen(log, slices, known, cells.schema[SINCE]), [*slices.names.values()]
     texts = [
         as_text(pl.col(column), cells.schema[column]).alias(name)
@@ -323,14 +341,14 @@ def _unseen(
     texts[:1] = [text.replace(_set_names(slices)) if slices.sets else text for text in texts[:1]]
     of_cells = cells.select(*texts, pl.col(SINCE))
     if not on:
-        last = of_cells.select(pl.lit(seen[_SEEN].max()).alias(_SEEN))
+        last = of_cells.with_columns(pl.lit(seen[SEEN].max()).alias(SEEN))
     else:
         last = of_cells.join(seen, on=on, how="left", nulls_equal=True, maintain_order="left")
         if n := seen.join(of_cells, on=on, how="anti", nulls_equal=True).height:
             rows = rows_in_words(float(n))
             warn_of([f"known has {rows} of no slice of the log: its keys may be misspelt"])
-    unseen = last[_SEEN].is_null() | (cells[SINCE] >= last[_SEEN])
-    return cells.filter(pl.col(SINCE).is_null() | unseen)
+    is_seen = pl.col(SINCE) < pl.col(SEEN)
+    return cells.with_columns(last[SEEN]).remove(is_seen)
 
 
 def _seen(
@@ -353,8 +371,8 @@ def _seen(
     of_keys = slices.key_dtypes
     typed = [_typed(rows[name], of_keys.get(name, pl.String())) for name in names]
     texts = [as_text(as_expr(key.name), key.dtype).alias(key.name) for key in typed]
-    seen = pl.DataFrame([*typed, _typed(rows[SINCE], dtype).alias(_SEEN)]).select(*texts, _SEEN)
-    return seen.group_by(names).agg(pl.col(_SEEN).max()) if names else seen
+    seen = pl.DataFrame([*typed, _typed(rows[SINCE], dtype).alias(SEEN)]).select(*texts, SEEN)
+    return seen.group_by(names).agg(pl.col(SEEN).max()) if names else seen
 
 
 def _typed(known: pl.Series, dtype: pl.DataType) -> pl.Series:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 
 from polars_mcc._base import allowed_values, defaults
 from polars_mcc._base.allowed_values import Correction
-from polars_mcc._base.message_parts import Words, cast, column, option, refused, said
+from polars_mcc._base.message_parts import Words, cast, column, option, quoted, refused, said
 from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import gate_rules_and_verdicts as gates
 from polars_mcc._comparisons import options_of_differences
@@ -36,8 +37,12 @@ from polars_mcc._metrics.exact_scores import FACT, defined, fact, most_rows
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric
 from polars_mcc._verbs.by_and_score import of_metrics
-from polars_mcc._verbs.gaps import Widest, judged_gaps, limits
+from polars_mcc._verbs.compare_and_drift import paired
+from polars_mcc._verbs.gaps import Widest, asked_of_gaps, judged_gaps
 
+LOGGER = logging.getLogger("polars_mcc")
+"""Where requirements that are met are said."""
+_OWN = {"p_value", gates.ADJUSTED, gates.VERDICT}  # of the verbs that compare
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
 
 
@@ -68,8 +73,9 @@ def check(
     min: gates.Bounds | None = None,  # noqa: A002 - as a user says it
     max: gates.Bounds | None = None,  # noqa: A002 - likewise
     metric: IntoMetric = defaults.METRIC,
-    no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
+    no_worse_than: str | pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     max_gap: Widest | None = None,
+    min_ratio: Widest | None = None,
     min_n: int | None = None,
     ci: float | None = None,
     false_alarms: str | None = None,
@@ -77,7 +83,9 @@ def check(
 ) -> pl.DataFrame:
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
-    Unlike the other verbs, `check` runs the query of a LazyFrame at once.
+    Unlike the other verbs, `check` runs the query of a LazyFrame at once. If it passes, it logs a
+    sentence for each requirement, with its figure, its limit and the rows judged: at the level INFO
+    of the logger "polars_mcc".
 
     0/0 is never a pass: without `ci`, a slice fails if its score is 0/0 although it has the gold
     labels that the metric needs, unless the slice of `no_worse_than` is 0/0 too. With `ci`, the
@@ -93,13 +101,17 @@ def check(
             better, as `{"fnr": 0.1}`.
         metric: The metric to check, if `min` and `max` do not name metrics: a name of `metrics()`.
             In Python also a function, as in `by`.
-        no_worse_than: A baseline, instead of `min` and `max`: the counts of another log, such as
-            the log of last week, by the same keys (see `counts`).
+        no_worse_than: A baseline, instead of `min` and `max`: the name of another model of the log,
+            or of a column, which scored the same rows; the test is then that of `compare`. Or the
+            counts of another log, such as the log of last week, by the same keys (see `counts`).
         max_gap: The widest gap between two slices, instead of the others: a number, for `metric`,
             or one number per metric, as `{"fpr": 0.05}` (see `gaps`). With `ci`, a gap fails if its
             lower limit is wider. The interval allows for all slices; each gap is judged alone.
+        min_ratio: The least ratio of the lowest to the highest slice, instead of the others, as
+            `{"selection_rate": 0.8}`, the four-fifths rule: for metrics from 0 to 1. With `ci`, a
+            ratio fails if its upper limit is less (see `gaps`).
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
-            judged. None: 1, but 30 with `max_gap`.
+            judged. None: 1, but 30 with `max_gap` and `min_ratio`.
         ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below `min` (above `max`), or the whole interval of its difference to the baseline is
             on the worse side of 0, and `p_adjusted` is below 1 - `ci`. So a log that is as good as
@@ -115,7 +127,7 @@ def check(
 
     Returns:
         A DataFrame with one row per slice and the columns of `by`, or with a baseline the columns
-        of `drift` without its p-values and verdict, and
+        of `compare` (a model) or `drift` (counts) without p-values and verdict, and
 
         - `p_adjusted` (Float64), with `ci`: the p-value, after correction, that the slice meets its
           threshold. It is one-sided. If there are several metrics, it is the least of theirs;
@@ -127,8 +139,8 @@ def check(
           has none for it. A threshold for a slice that the log does not have is a row that is not
           judged.
 
-        With `max_gap`: the columns of `gaps` without its verdict, then `max_gap` (Float64) and
-        `verdict`.
+        With `max_gap` or `min_ratio`: the columns of `gaps` without its verdict, then the limit
+        (Float64), with the name of the option, and `verdict`.
 
     Significance:
         The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
@@ -142,7 +154,8 @@ def check(
             message and its attribute `failures` have a table of the slices that fail.
         ValueError: Neither thresholds nor a baseline, or both; an unknown `correction`, or one
             without `ci`; `min` for a metric where less is better; a positive label that no row has;
-            a baseline for windows, clusters or sample weights.
+            counts as the baseline for windows, clusters or sample weights; a text that is no model
+            and no column.
         polars.exceptions.SchemaError: A key of the baseline is not of the kind of the log's key:
             text beside numbers, for example.
 
@@ -177,11 +190,11 @@ def check(
     find = registry.find_metric if no_worse_than is None else registry.find_tested_metric
     labels = log.roles.label_dtype
     chosen = find(metric, labels)
-    unasked = defaults.CHECKED_N if max_gap is None else defaults.MIN_N
+    of_gaps = asked_of_gaps(metric, max_gap, min_ratio, min, max, no_worse_than)
+    unasked = defaults.CHECKED_N if of_gaps is None else defaults.MIN_N
     min_n = unasked if min_n is None else min_n
-    if max_gap is not None:
-        widest = limits(metric, max_gap, min, max, no_worse_than)
-        return _passed(*judged_gaps(log, keys, widest, min_n, ci))
+    if of_gaps is not None:
+        return _decided(*judged_gaps(log, keys, of_gaps, min_n, ci))
     rules = [
         *gates.required(metric, "min", min, labels),
         *gates.required(metric, "max", max, labels),
@@ -192,7 +205,7 @@ def check(
             option("min", 0.6),
             ", or ",
             Words("no_worse_than=", "--no-worse-than"),
-            ", the counts of a baseline",
+            ", another model or the counts of a baseline",
         )
     allowed_values.check_at_least("min_n", min_n, 1)
     _check_options(ci, correction, rules)
@@ -202,19 +215,22 @@ def check(
     if no_worse_than is None:
         slices, sizes = _scored(log, keys, rules, ci), ["n"]
     else:
-        least = gates.Rule(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")
-        slices = _compared(log, keys, no_worse_than, least, ci)
-        rules, sizes = [least], ["n_before", "n_after"]
+        level = defaults.LEVEL if ci is None else ci
+        metrics = [chosen, *_marks([chosen], level)]
+        asked = IntervalOptions(level, metrics=metrics, min_n=min_n)
+        slices, rule, sizes = _against(log, keys, no_worse_than, asked)
+        rules = [rule]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
     judging = gates.Judging(rules, ci, correction, is_small)
     marked = judging.marked(slices.collect(), is_frequency=log.roles.is_frequency)
     roles = {rule.metric.role for rule in rules}
-    models = ["model"] if log.roles.has_models(roles) else []
+    has_models = log.roles.has_models(roles) or isinstance(no_worse_than, str)
+    models = ["model"] if has_models else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = judging.unjudged(marked, models)
     if judged.height and not unjudged and "fails" not in judged[gates.VERDICT]:
-        return judged
+        return _decided(judged, "", judging.met(marked, sizes[-1]))
     messages = [*judging.failing(marked)]
     if (judged[gates.VERDICT] == "not judged").all():
         messages.append("there is no slice to judge")
@@ -229,13 +245,15 @@ def check(
     failures = judged.filter(pl.col(gates.VERDICT) == "fails").drop(gates.VERDICT)
     shown = failures if len(rules) > 1 else failures.drop(gates.FAILED)
     message = f"{'; '.join(messages)}{why}{gates.table(shown)}"
-    raise CheckError(message, judged)
+    return _decided(judged, message)
 
 
-def _passed(judged: pl.DataFrame, message: str) -> pl.DataFrame:
-    """The judged gaps, or an error if there is a message."""
+def _decided(judged: pl.DataFrame, message: str, met: Iterable[str] = ()) -> pl.DataFrame:
+    """What is judged, or an error if there is a message. Else say which requirements are `met`."""
     if message:
         raise CheckError(message, judged)
+    for requirement in met:
+        LOGGER.info(requirement)
     return judged
 
 
@@ -320,16 +338,58 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
                     raise ValueError(sentence)
 
 
+def _against(
+    log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, asked: IntervalOptions
+) -> tuple[pl.LazyFrame, gates.Rule, list[str]]:
+    """The differences to a baseline, the rule that none is worse, and the columns of sizes.
+
+    The first metric that is asked for is compared; the others are marks.
+    """
+    metric = asked.metrics[0]
+    least = gates.Rule(metric, "max" if metric.less_is_better else "min", 0.0, "diff")
+    if isinstance(baseline, str):
+        least = replace(least, than=baseline)
+        return _paired(log, keys, baseline, least, asked), least, ["n"]
+    return _compared(log, keys, baseline, least, asked), least, ["n_before", "n_after"]
+
+
+def _paired(
+    log: Described[Any],
+    keys: tuple[IntoKey, ...],
+    baseline: str,
+    least: gates.Rule,
+    asked: IntervalOptions,
+) -> pl.LazyFrame:
+    """Compare the models of the log with one of them, on the same rows: the test of `compare`."""
+    models = log.roles.scores if least.metric.is_of_scores else log.roles.preds
+    named = () if models is None else models.names
+    if baseline not in {*named, *log.roles.schema}:
+        raise refused(
+            Words("no model and no column", "no model, no column and no file"),
+            f" '{baseline}': ",
+            Words("no_worse_than", "--no-worse-than"),
+            f" takes a model of the log ({quoted(named)}), a column that is one, or ",
+            Words("a DataFrame of the counts of another log", "a file of counts"),
+        )
+    names = [name for name in answer_columns("compare", log) if name not in _OWN]
+    facts = [f"{mark.name}_{period}" for mark in asked.metrics[1:] for period in PERIODS.categories]
+    columns = [*names, "p_value", *facts]
+    slices = paired(log, keys, baseline, asked, columns, added=_added(asked.ci))
+    half = pl.col("p_value") / 2
+    p = pl.when(least.misses()).then(half).otherwise(1 - half)
+    return slices.with_columns(p.alias(least.p_value)).drop("p_value")
+
+
 def _compared(
     log: Described[Any],
     keys: tuple[IntoKey, ...],
     baseline: object,
     least: gates.Rule,
-    ci: float | None,
+    asked: IntervalOptions,
 ) -> pl.LazyFrame:
     """Compare the log with the counts of the baseline, slice by slice, like two periods.
 
-    With a level, add the p-value of the rule that no slice is worse.
+    Add the p-value of the rule that no slice is worse.
     """
     metric = least.metric
     if metric.is_of_scores:
@@ -340,9 +400,8 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.roles.check_without("check", reason, "cluster", "sample_weight")
-    own = {"p_value", gates.ADJUSTED, gates.VERDICT}
-    names = [name for name in answer_columns("drift", log) if name not in own]
-    sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names])
+    names = [name for name in answer_columns("drift", log) if name not in _OWN]
+    sliced = cut(sides_of(log), keys, taken=[*_added(asked.ci), *names])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
@@ -373,26 +432,23 @@ def _compared(
         apart = with_wide_labels(apart)
         cells = cells.with_columns(pl.col("gold", "pred").cast(apart.label_dtype))
     positive = registry.positive_class([metric], log.roles.positive, apart.label_dtype)
-    marks = _marks([metric], ci)
-    level = defaults.LEVEL if ci is None else ci
-    asked = IntervalOptions(level, metrics=[metric, *marks], positive=positive)
+    options = replace(asked, positive=positive)
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._comparisons.difference_interval import Periods  # noqa: PLC0415 - NumPy, for it alone
         from polars_mcc._comparisons.evidence_and_p_values import of_baseline  # noqa: PLC0415 - likewise
         from polars_mcc._intervals.count_arrays import of_arrays  # noqa: PLC0415 - likewise
 
-        periods = Periods.of(sliced, apart, cells, asked)
-        slices = periods.compared(sliced, metric.name, level)
+        periods = Periods.of(sliced, apart, cells, options)
+        slices = periods.compared(sliced, metric.name, asked.ci)
         both = periods.before, periods.after
         facts = [
             side[mark.name].alias(f"{mark.name}_{period}")
-            for mark in marks
+            for mark in asked.metrics[1:]
             for period, side in zip(PERIODS.categories, both, strict=True)
         ]
-        if ci is not None:
-            p = of_baseline(both, slices["p_value"], metric, least.bound, ci)
-            facts += of_arrays(**{least.p_value: p})
+        p = of_baseline(both, slices["p_value"], metric, least.bound, asked.ci)
+        facts += of_arrays(**{least.p_value: p})
         return slices.with_columns(metric=pl.lit(metric.name)).select(*sliced.slice, *names, *facts)
 
     return sliced.answer(inferred(log, sliced, cells, infer))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -126,7 +128,23 @@ def compare(
     """
     chosen = registry.with_tests(registry.find_metrics(metrics, log.roles.label_dtype))
     asked = IntervalOptions(ci, method, chosen, min_n=min_n, correction=correction)
-    role = registry.role_of(chosen)
+    return log.in_kind(paired(log, keys, baseline, asked, answer_columns("compare", log)))
+
+
+def paired(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    baseline: IntoColumn | None,
+    asked: IntervalOptions,
+    names: Sequence[str],
+    *,
+    added: Iterable[str] = (),
+) -> pl.LazyFrame:
+    """The models of a log beside the baseline, in each slice: columns of these names.
+
+    A key may have none of them, nor of those that are `added` later.
+    """
+    role = registry.role_of(asked.metrics)
     models = log.roles.scores if role == "score" else log.roles.preds
     if log.roles.score_labels and role == "score":
         raise ValueError(
@@ -134,9 +152,8 @@ def compare(
             "log(score=['old', 'new'], positive='fraud')"
         )
     model = _baseline_of(models, baseline, role)
-    names = answer_columns("compare", log)
     sliced, asked = options_of_differences.cut_log(
-        log, keys, asked, names, clusters=True, baseline=model
+        log, keys, asked, [*names, *added], clusters=True, baseline=model
     )
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
@@ -146,7 +163,7 @@ def compare(
         return slices.select(*sliced.slice, *names)
 
     answer = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics)
-    return log.in_kind(sliced.answer(answer))
+    return sliced.answer(answer)
 
 
 def _baseline_of(

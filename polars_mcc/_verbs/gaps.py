@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_mcc._base import defaults
 from polars_mcc._base.allowed_values import Correction, check_number
 from polars_mcc._base.message_parts import option, refused
+from polars_mcc._base.values_as_text_or_markdown import rows_in_words
 from polars_mcc._comparisons import options_of_differences
 from polars_mcc._comparisons.columns_of_answers import answer_columns
-from polars_mcc._comparisons.gate_rules_and_verdicts import VERDICT, table, verdict_of
+from polars_mcc._comparisons.gate_rules_and_verdicts import (
+    NOT_SURE,
+    VERDICT,
+    in_words,
+    requirement,
+    table,
+    verdict_of,
+)
 from polars_mcc._counts.pair_counts import pairs
 from polars_mcc._counts.sliced_log import SET
 from polars_mcc._frame.columns import FrameT
@@ -25,9 +33,8 @@ from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
 from polars_mcc._metrics.registry import IntoMetric, IntoMetrics
 
-MAX_GAP = "max_gap"
 Widest: TypeAlias = float | Mapping[str, float]
-"""The widest gap that may be, for one metric, or by metric."""
+"""The widest gap, or the least ratio, that may be, for one metric, or by metric."""
 
 
 def gaps(
@@ -74,7 +81,8 @@ def gaps(
         - `lowest`, `highest` (String): the slices with the lowest and the highest score, in words;
           `lowest_score`, `highest_score` (Float64): their scores;
         - `ratio` (Float64): `lowest_score` divided by `highest_score`; null at 0/0, and if a score
-          is negative;
+          is negative. `ratio_low` and `ratio_high` (Float64): its interval, for scores from 0 to 1,
+          such as "selection_rate"; else null;
         - `spread` (Float64): the standard deviation of the true scores between slices; null below
           three slices;
         - `diff` (Float64): the gap, which is `highest_score` minus `lowest_score`, with `diff_low`,
@@ -96,6 +104,10 @@ def gaps(
         of the limits of Clopper and Pearson (1934), at the critical value of Tukey's range of S
         slices: the limits of the binomial distribution, as Peizer and Pratt (1968) approximate it.
         The limits of the gap are the largest lower and the largest upper limit.
+        The limits of the ratio are the least of all ordered pairs, at Bonferroni's level, which is
+        the first step of Holm's. Those of a pair are the farther of two: of the score test of
+        Miettinen and Nurminen (1985), and of the likelihood ratio with both sides moved by half a
+        row (Yates 1934), which is right in the tail if few rows hit or few miss.
         So it may be that `diff_low` is 0 although the p-value is small: many small differences are
         sure together, and none alone. The guide has the measured coverage.
 
@@ -110,11 +122,14 @@ def gaps(
         C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26
         (1934) 404-413. R. DerSimonian and N. Laird, Meta-analysis in clinical trials, Controlled
         Clinical Trials 7 (1986) 177-188. J. P. Imhof, Computing the distribution of quadratic forms
-        in normal variables, Biometrika 48 (1961) 419-426. D. B. Peizer and J. W. Pratt, A normal
-        approximation for binomial, F, beta, and other common, related tail probabilities, Journal
-        of the American Statistical Association 63 (1968) 1416-1456. J. W. Tukey, The problem of
-        multiple comparisons (1953). G. Y. Zou, Toward using confidence intervals to compare
-        correlations, Psychological Methods 12 (2007) 399-413.
+        in normal variables, Biometrika 48 (1961) 419-426. O. Miettinen and M. Nurminen,
+        Comparative analysis of two rates, Statistics in Medicine 4 (1985) 213-226. D. B. Peizer and
+        J. W. Pratt, A normal approximation for binomial, F, beta, and other common, related tail
+        probabilities, Journal of the American Statistical Association 63 (1968) 1416-1456. J. W.
+        Tukey, The problem of multiple comparisons (1953). F. Yates, Contingency tables involving
+        small numbers and the χ² test, Supplement to the Journal of the Royal Statistical Society 1
+        (1934) 217-235. G. Y. Zou, Toward using confidence intervals to compare correlations,
+        Psychological Methods 12 (2007) 399-413.
 
     Examples:
         >>> import polars as pl
@@ -163,58 +178,114 @@ def gaps(
     return log.in_kind(answer)
 
 
-def limits(metric: IntoMetric, max_gap: Widest, *others: object) -> dict[Metric, float]:
-    """The widest gap of each metric, or an error if it is no gap, or if there are others."""
-    if any(other is not None for other in others):
-        msg = "max_gap is checked alone: leave out min, max and no_worse_than, or check them apart"
-        raise ValueError(msg)
-    given: Mapping[Any, Any] = max_gap if isinstance(max_gap, Mapping) else {metric: max_gap}
-    widest = {name: number for name, number in given.items() if number is not None}
-    for number in widest.values():
-        check_number("max_gap", number)
+class Rule(NamedTuple):
+    """What a gate asks of the gaps of metrics."""
+
+    option: str
+    value: str
+    """The column that is limited."""
+    end: str
+    """The column of the limit that must be beyond, to be sure."""
+    what: str
+    at: str
+    beyond: str
+    limits: Mapping[Metric, float] = {}
+
+
+_MAX_GAP = Rule("max_gap", "diff", "diff_low", "gap", "at most", "above")
+_MIN_RATIO = Rule("min_ratio", "ratio", "ratio_high", "ratio", "at least", "below")
+
+
+def asked_of_gaps(
+    metric: IntoMetric, max_gap: Widest | None, min_ratio: Widest | None, *others: object
+) -> Rule | None:
+    """What is asked of gaps, or an error if no gap can be so; None if nothing is asked."""
+    if max_gap is None and min_ratio is None:
+        return None
+    rule, given, other = _MAX_GAP, max_gap, min_ratio
+    if given is None:
+        rule, given, other = _MIN_RATIO, min_ratio, max_gap
+    if any(one is not None for one in (other, *others)):
+        left = "min, max, no_worse_than" + " and min_ratio" * (rule is _MAX_GAP)
+        raise ValueError(f"{rule.option} is checked alone: leave out {left}, or check them apart")
+    of_metrics: Mapping[Any, Any] = given if isinstance(given, Mapping) else {metric: given}
+    limits = {}
+    for name, number in of_metrics.items():
+        if number is None:
+            continue
+        check_number(rule.option, number)
         if not 0 <= number < math.inf:
             raise refused(
-                option("max_gap", number), " is no width: it must be at least 0, and finite"
+                option(rule.option, number), " is no width: it must be at least 0, and finite"
             )
-    return {registry.find_metric(name): number for name, number in widest.items()}
+        limits[registry.find_metric(name)] = float(number)
+        asked = [*limits][-1]
+        is_share = asked.range is not None and asked.range.numbers == (0, 1)
+        if rule is _MIN_RATIO and not (is_share and 0 < number <= 1):
+            raise refused(
+                option(rule.option, {asked.name: number}),
+                " is no ratio of proportions: it must be above 0 and at most 1, for a metric from "
+                "0 to 1 such as 'selection_rate'; for others use ",
+                option("max_gap", {asked.name: 0.1}),
+            )
+    return rule._replace(limits=limits)
 
 
 def judged_gaps(
     log: Described[Any],
     keys: Sequence[IntoKey],
-    widest: Mapping[Metric, float],
+    rule: Rule,
     min_n: int,
     ci: float | None,
-) -> tuple[pl.DataFrame, str]:
-    """The answer of `gaps` with verdicts, and the message of an error; "" if all pass."""
+) -> tuple[pl.DataFrame, str, Iterator[str]]:
+    """The answer of `gaps` with verdicts, the message of an error, "" if all pass; and sentences.
+
+    The sentences are about the requirements that are met.
+    """
     level = defaults.LEVEL if ci is None else ci
-    found: pl.DataFrame = gaps(log, *keys, metrics=[*widest], min_n=min_n, ci=level)
-    bounds = {metric.name: float(number) for metric, number in widest.items()}
-    is_wide = pl.col("diff") > pl.col(MAX_GAP)
-    fails = is_wide if ci is None else pl.col("diff_low") > pl.col(MAX_GAP)
-    verdict = verdict_of(pl.col("diff").is_null(), fails, is_wide)
-    of_metric = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
-    with_limits = found.lazy().collect().with_columns(of_metric.alias(MAX_GAP))
+    found: pl.DataFrame = gaps(log, *keys, metrics=[*rule.limits], min_n=min_n, ci=level)
+    bounds = {metric.name: number for metric, number in rule.limits.items()}
+    limit = pl.col("metric").replace_strict(bounds, return_dtype=pl.Float64)
+    side = -1 if rule.value == "ratio" else 1
+    is_wide, fails = (
+        side * pl.col(name) > side * pl.col(rule.option) for name in (rule.value, rule.end)
+    )
+    verdict = verdict_of(pl.col(rule.value).is_null(), is_wide if ci is None else fails, is_wide)
+    with_limits = found.lazy().collect().with_columns(limit.alias(rule.option))
     judged = with_limits.drop(VERDICT).with_columns(verdict.alias(VERDICT))
-    return judged, _failure(judged, min_n, ci)
+    _, names, _ = options_of_differences.keys_and_within(log, "gaps", keys, None, sets=True)
+    met = (_met(row, rule, ", ".join(names)) for row in judged.iter_rows(named=True))
+    return judged, _failure(judged, rule, min_n, ci), met
 
 
-def _failure(judged: pl.DataFrame, min_n: int, ci: float | None) -> str:
+def _met(row: Mapping[str, Any], rule: Rule, keys: str) -> str:
+    """A sentence about a gap that does not fail."""
+    if row[VERDICT] == "not judged":
+        judged = ["not judged: fewer than two groups"]
+    else:
+        judged = ["passes", f"{row['n_slices']:,} groups", rows_in_words(row["n"])]
+        judged += ["outside but not significantly"] * (row[VERDICT] == NOT_SURE)
+    figure = f"{row['metric']} {rule.what} of {row.get(SET, keys)} {in_words(row, rule.value)}"
+    return requirement(row, f"{figure}, {rule.at} {row[rule.option]:g}", *judged)
+
+
+def _failure(judged: pl.DataFrame, rule: Rule, min_n: int, ci: float | None) -> str:
     """The message of the error: which gaps are too wide, or cannot be judged; "" if all pass."""
     if judged.is_empty():
         return "there is no slice to judge"
     known = judged.filter(pl.col(VERDICT) != "not judged")
     wide, messages = known.filter(pl.col(VERDICT) == "fails"), []
     if wide.height:
-        bounds = wide.select("metric", MAX_GAP).unique(maintain_order=True).rows()
-        words = ", ".join(f"gap of {name} above {bound}" for name, bound in bounds)
+        bounds = wide.select("metric", rule.option).unique(maintain_order=True).rows()
+        words = ", ".join(f"{rule.what} of {name} {rule.beyond} {bound}" for name, bound in bounds)
         fail = "fails" if wide.height == 1 else "fail"
         sure = "" if ci is None else f", significantly (ci={ci})"
-        messages.append(f"{wide.height} of {known.height} gaps {fail}: {words}{sure}")
+        messages.append(f"{wide.height} of {known.height} {rule.what}s {fail}: {words}{sure}")
     apart = [name for name in ("metric", "model") if name in judged.columns]
     left = {*judged.select(apart).rows()} - {*known.select(apart).rows()}
     if left:
         names = ", ".join(" of ".join(row) for row in sorted(left))
         few = f"fewer than two slices of {min_n} rows or more are compared"
-        messages.append(f"no gap of {names} can be judged: {few}")
+        few += ", or all scores are 0" * (rule.value == "ratio")
+        messages.append(f"no {rule.what} of {names} can be judged: {few}")
     return "; ".join(messages) + table(wide.drop(VERDICT))

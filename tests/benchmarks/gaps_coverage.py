@@ -11,14 +11,21 @@ For equal slices: how often p < 0.05 and p < 0.01, the most of all sizes and rat
 the interval of the gap holds 0, the least of these. For other slices: how often it holds the true
 gap, the least. A sample without a gap is left out: a slice may lack a class.
 
-The last table is why a gap needs an interval: the mean of the largest minus the smallest of equal
+The second table is why a gap needs an interval: the mean of the largest minus the smallest of equal
 slices, beside the mean of `spread`.
+
+The last table is of the four-fifths rule, `check(min_ratio={"selection_rate": 0.8}, ci=0.95)`.
+Every second group is selected at the rate, the others at 0.8 of it: how often the gate stops them,
+which should be at most 0.05, and how often the interval holds 0.8. Then at 0.5 of it: how often the
+gate finds them. In "30 and 3,000", the groups at the lower rate are small; in "3,000 and 30",
+large.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -31,6 +38,8 @@ RATES = (0.02, 0.1, 0.5)
 SIZES = {"30": (30, 30), "300": (300, 300), "30 to 3,000": (30, 3000)}
 POSITIVE, FACTOR = 0.3, 2.0
 SETTINGS = [*itertools.product(SIZES, RATES)]
+GROUPS = {"30": [30], "3,000": [3000], "30 and 3,000": [30, 3000], "3,000 and 30": [3000, 30]}
+LEAST = 0.8  # the four-fifths rule
 FEWEST = 0.5  # of the samples must have a gap
 WORST = {
     "p < 0.05, equal slices": max,
@@ -103,6 +112,37 @@ def measured(number: int, samples: int) -> dict[str, list[dict[str, float]]]:
     return measures
 
 
+def selected(
+    ratio: float,
+    rate: float,
+    sizes: Sequence[int],
+    number: int,
+    samples: int,
+    rng: np.random.Generator,
+) -> pl.DataFrame:
+    """The gaps of the selection rate of samples, where every second group has a lower rate."""
+    rows = np.resize(sizes, number)
+    rates = np.resize([ratio * rate, rate], number)
+    hits = rng.binomial(rows, rates, size=(samples, number))
+    sample, part, pred = np.indices((samples, number, 2)).reshape(3, -1)
+    n = np.stack([rows - hits, hits], axis=-1).ravel()
+    frame = pl.DataFrame({"sample": sample, "part": part, "pred": pred, "n": n}).filter(
+        pl.col("n") > 0
+    )
+    log = frame.mcc(gold="pred", weight="n", positive=1)
+    return log.gaps("part", within="sample", metrics="selection_rate").drop_nulls("ratio_low")
+
+
+def ratio_gates(
+    number: int, sizes: Sequence[int], rate: float, samples: int, rng: np.random.Generator
+) -> list[float]:
+    """How often a gate stops groups at the ratio it asks for, is covered, and finds half of it."""
+    healthy, poor = (selected(ratio, rate, sizes, number, samples, rng) for ratio in (LEAST, 0.5))
+    stops, finds = (int((of["ratio_high"] < LEAST).sum()) / samples for of in (healthy, poor))
+    holds = healthy.select(pl.lit(LEAST).is_between("ratio_low", "ratio_high").mean()).item()
+    return [stops, holds, finds]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
@@ -122,6 +162,14 @@ def main() -> None:
             means = (measures[number][what][place]["accuracy"] for what in MEANS)
             if rate < 0.5 and size != "300":
                 print_row(number, size, rate, *(f"{mean:.3f}" for mean in means))
+    print()
+    rng = np.random.default_rng(samples)
+    print_head(["groups", "rows of a group", "rate"], ["stops at 0.8", "holds 0.8", "finds 0.5"])
+    for number, (name, sizes), rate in itertools.product(
+        (2, 5, 50), GROUPS.items(), (0.02, 0.1, 0.5)
+    ):
+        figures = ratio_gates(number, sizes, rate, samples // 4, rng)
+        print_row(number, name, rate, *(f"{figure:.3f}" for figure in figures))
 
 
 if __name__ == "__main__":

@@ -556,19 +556,23 @@ def test_a_report_of_several_metrics(planted):
 class TestCheck:
     def test_it_passes(self, planted):
         done = invoke("check", "log.parquet", "--by", "k", "--min", "0.1")
-        scores = sorted(planted.mcc.by("k")["mcc"])
-        told = f"4 slices pass: mcc {scores[0]:.3f} to {scores[-1]:.3f}\n"
+        key, _, score, _ = planted.mcc.by("k").sort("mcc").row(0)
+        of_all = "passes, 4 slices, 400 rows"
+        told = f"lowest mcc {score:.3f} of k = {key}, at least 0.1: {of_all}\n"
         assert (done.exit_code, done.stdout) == (0, told)
         few = ["--by", "j", "--min", "0.1", "--min-n", "134"]
         done = invoke("check", "log.parquet", *few)
         [only] = planted.filter(j=0).mcc.score()["mcc"]
-        told = f"1 slice passes: mcc {only:.3f}; 2 not judged\n"
+        told = f"mcc {only:.3f}, at least 0.1: passes, 1 slice, 134 rows, 2 not judged\n"
         assert (done.exit_code, done.stdout) == (0, told)
         bars = ["--min", "accuracy=0.1", "--max", "fp=1000", "--positive", "true"]
         done = invoke("check", "log.parquet", *bars)
         accuracy = (planted["gold"] == planted["pred"]).mean()
         fp = (~planted["gold"] & planted["pred"]).sum()
-        assert done.stdout == f"1 slice passes: accuracy {accuracy:.3f}, fp {fp}\n"
+        told = f"accuracy {accuracy:.3f}, at least 0.1: passes, 1 slice, 400 rows\n"
+        assert done.stdout == f"{told}fp {fp}, at most 1000: passes, 1 slice, 400 rows\n"
+        written = invoke("check", "log.parquet", *bars, "--out", "judged.csv")
+        assert written.stdout == done.stdout
         judged = answered("check", "log.parquet", "--by", "k", "--min", "0.1")
         assert_frame_equal(judged, planted.mcc.check("k", min=0.1))
 
@@ -576,16 +580,19 @@ class TestCheck:
         scores = sorted(planted.mcc.by("k")["mcc"])
         least = ["--by", "k", "--min", str(scores[0] + 1e-6), "--ci", "0.95"]
         done = invoke("check", "log.parquet", *least)
-        passed = f"3 slices pass: mcc {scores[1]:.3f} to {scores[3]:.3f}; "
-        missed = f"1 slice outside the limit, not significantly: mcc {scores[0]:.3f}\n"
-        assert (done.exit_code, done.stdout) == (0, passed + missed)
+        assert done.exit_code == 0
+        assert done.stdout.startswith(f"lowest mcc {scores[0]:.3f} (")
+        assert done.stdout.endswith(
+            ": passes, 4 slices, 400 rows, 1 outside but not significantly\n"
+        )
         planted.vstack(planted.filter(pl.col("gold") == pl.col("pred")).head(40)).mcc.counts(
             "k"
         ).write_parquet("counts.parquet")
         against = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.95"]
         done = invoke("check", "log.parquet", *against)
         assert done.exit_code == 0
-        assert re.search(r"\d slices? outside the limit, not significantly: diff -", done.stdout)
+        told = r"lowest mcc minus the baseline -.* \d outside but not significantly\n"
+        assert re.fullmatch(told, done.stdout)
 
     @pytest.mark.usefixtures("planted")
     def test_it_fails_with_a_table(self):
@@ -672,19 +679,27 @@ class TestCheck:
         options = ["--by", "k", "--max-gap", "accuracy=0.99"]
         passed = invoke("check", "log.parquet", *options)
         assert passed.exit_code == 0
-        [gap] = planted.mcc.gaps("k", metrics="accuracy")["diff"]
-        assert passed.stdout == f"1 gap passes: accuracy {gap:.3f}\n"
+        [gap] = planted.mcc.gaps("k", metrics="accuracy").to_dicts()
+        limits = "{diff:.3f} ({diff_low:.3f} to {diff_high:.3f})".format(**gap)
+        of_all = "passes, 4 groups, 400 rows"
+        assert passed.stdout == f"accuracy gap of k {limits}, at most 0.99: {of_all}\n"
         sure = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.6", "--ci", "0.999999")
+        assert sure.stdout.startswith(f"accuracy gap of k {gap['diff']:.3f} (")
         [wide] = planted.mcc.gaps("k", metrics="mcc")["diff"]
-        too_wide = f"1 gap outside the limit, not significantly: mcc {wide:.3f}"
-        assert sure.stdout == f"1 gap passes: accuracy {gap:.3f}; {too_wide}\n"
+        too_wide = rf"mcc gap of k {wide:.3f} \(0.257 .* at most 0.6: {of_all}, outside but not"
+        assert re.search(too_wide, sure.stdout)
         both = ["--by", "k", "--by", "j", "--max-gap", "accuracy=1", "--max-gap", "mcc=2"]
         passed = invoke("check", "log.parquet", *both, "--format", "wide")
         assert "diff_low" in passed.stdout
-        assert invoke("check", "log.parquet", *both).stdout.startswith("2 gaps pass: accuracy 0.")
+        assert invoke("check", "log.parquet", *both).stdout.startswith("accuracy gap of k, j 0.")
         done = invoke("check", "log.parquet", *options, "--max-gap", "mcc=0.01")
         assert done.exit_code == 1
         assert done.stdout.startswith("1 of 2 gaps fails: gap of mcc above 0.01\n")
+        ratio = ["--by", "k", "--min-ratio", "accuracy=0.2", "--min-ratio", "tpr=0.1"]
+        passed = invoke("check", "log.parquet", *ratio, "--positive", "true")
+        assert passed.exit_code == 0, passed.output
+        assert passed.stdout.startswith("accuracy ratio of k 0.")
+        assert ", at least 0.1: passes, 4 groups, 400 rows\n" in passed.stdout
         refused = invoke("check", "log.parquet", *options, "--min", "0.1")
         assert refused.exit_code == 2
         assert "max_gap is checked alone" in refused.stderr
@@ -693,15 +708,34 @@ class TestCheck:
         planted.with_columns(pred="gold").mcc.counts("k").write_parquet("counts.parquet")
         options = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.99"]
         passed = invoke("check", "log.parquet", *options, "--pred", "gold")
-        assert passed.stdout == "4 slices pass: diff 0.000\n"
+        told = r"lowest mcc minus the baseline 0.000 \(.* to .*\) of k = 0, at least 0: passes.*\n"
+        assert re.fullmatch(told, passed.stdout)
         done = invoke("check", "log.parquet", *options)
         assert done.exit_code == 1
         assert "1 of 4 slices fails: mcc below the baseline, significantly" in done.stdout
 
+    def test_another_model_on_the_same_rows(self, planted):
+        asked = ["check", "log.parquet", "--by", "k", "--no-worse-than"]
+        models = ["--pred", "pred", "--pred", "gold AS best"]
+        judged = answered(*asked, "pred", *models)
+        best = planted.with_columns(best="gold").mcc(pred=["pred", "best"])
+        assert_frame_equal(judged, best.check("k", no_worse_than="pred"))
+        done = invoke(*asked, "best", *models)
+        assert done.exit_code == 1
+        assert done.stdout.startswith("3 of 4 slices fail: mcc below best\n")
+        done = invoke(*asked, "gold")  # a column that is no model of the log
+        assert done.stdout.startswith("3 of 4 slices fail: mcc below gold\n")
+        done = invoke(*asked, "worst", *models)
+        takes = (
+            "--no-worse-than takes a model of the log ('pred', 'best'), a column that is one, or"
+        )
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"no model, no column and no file 'worst': {takes} a file of counts\n" in done.stderr
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ([], "check needs either min or max, such as --min 0.6, or --no-worse-than, the"),
+            ([], "check needs either min or max, such as --min 0.6, or --no-worse-than, another"),
             (["--no-worse-than", "nope.parquet"], "no file 'nope.parquet'"),
             (["--no-worse-than", "log.parquet"], "no_worse_than is not the counts of these slices"),
             (["--min", "0.5", "--by", "kk"], "no column 'kk' for key"),

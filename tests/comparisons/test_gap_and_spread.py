@@ -7,12 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from polars_mcc._comparisons.evidence_and_p_values import Scale
 from polars_mcc._comparisons.gaps_between_slices import (
     Compared,
     chi_squared,
+    errors_below,
     gap_of,
     lower_limit,
     range_quantile,
@@ -97,6 +98,92 @@ def test_equal_slices_with_few_errors_have_no_gap(number):
     gaps = [gap_of(Compared(1 - wrong, rows, rows), scale, 0.95) for wrong in samples]
     assert sum(gap.diff_low > 0 for gap in gaps) <= 10
     assert sum(gap.p_value < 0.05 for gap in gaps) <= 18
+
+
+def score_and_likelihood(x_i, n_i, x_j, n_j, ratio):
+    """Both tests that p_i / p_j is the ratio, from likelihoods that a search makes largest."""
+
+    def fitted(x_i, x_j):
+        def lost(p):
+            pairs = ((x_i, ratio * p), (n_i - x_i, 1 - ratio * p), (x_j, p), (n_j - x_j, 1 - p))
+            return -sum(x * math.log(q) for x, q in pairs if x > 0)
+
+        ends = (1e-12, min(1, 1 / ratio) - 1e-12)
+        found = optimize.minimize_scalar(
+            lost, bounds=ends, method="bounded", options={"xatol": 1e-12}
+        )
+        free = -sum(
+            x * math.log(x / n) for k, n in ((x_i, n_i), (x_j, n_j)) for x in (k, n - k) if x > 0
+        )
+        return found.x, found.fun - free
+
+    p, _ = fitted(x_i, x_j)
+    variance = ratio * p * (1 - ratio * p) / n_i + ratio**2 * p * (1 - p) / n_j
+    variance *= (n_i + n_j) / (n_i + n_j - 1)
+    z = (ratio * x_j / n_j - x_i / n_i) / math.sqrt(variance)
+    x_i, x_j = x_i + 0.5, x_j - 0.5
+    is_below = x_i / n_i < ratio * x_j / n_j
+    return z, math.sqrt(max(2 * fitted(x_i, x_j)[1], 0)) if is_below else 0.0
+
+
+def test_the_tests_of_a_ratio_are_of_the_largest_likelihood():
+    rng, reached = np.random.default_rng(4), 0
+    for n_i, n_j in ((30, 30), (30, 3000), (200, 45)):
+        for ratio in (0.3, 0.8, 1.25):
+            x_i, x_j = int(rng.integers(0, n_i // 2)), int(rng.integers(n_j // 3, n_j))
+            expected = score_and_likelihood(x_i, n_i, x_j, n_j, ratio)
+            v = np.array([x_i / n_i]), np.array([x_j / n_j])
+            found = errors_below(v[0], np.array([n_i]), v[1], np.array([n_j]), np.array([ratio]))
+            assert found.item() == pytest.approx(min(expected), rel=1e-5, abs=1e-5)
+            reached += found.item() > 0
+    assert reached >= 6
+    # Farrington and Manning (1990): 7 of 34 beside 1 of 34, the score test of equal rates is X².
+    z, _ = score_and_likelihood(1, 34, 7, 34, 1)
+    x2 = stats.chi2_contingency([[1, 33], [7, 27]], correction=False).statistic
+    assert z == pytest.approx(math.sqrt(x2 * 67 / 68), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n_i", "n_j"), [(10, 10), (30, 30), (15, 400), (400, 15)])
+def test_a_ratio_of_few_rows_is_refused_as_seldom_as_promised(n_i, n_j):
+    """All tables of two binomials: how probable a rejection is, at most."""
+    rates = np.concatenate([ends := np.geomspace(1e-4, 0.5, 40), 1 - ends])
+    pairs = (np.arange(n_i + 1)[:, None] / n_i, float(n_i), np.arange(n_j + 1) / n_j, float(n_j))
+    for ratio in (0.5, 0.8, 1.0):
+        errors = errors_below(*pairs, np.array(ratio))
+        of_i = stats.binom.pmf(np.arange(n_i + 1), n_i, ratio * rates[:, None])
+        of_j = stats.binom.pmf(np.arange(n_j + 1), n_j, rates[:, None])
+        for level in (0.025, 0.0025, 2e-5):
+            rejected = errors > stats.norm.isf(level)
+            assert np.einsum("gi,ij,gj->g", of_i, rejected, of_j).max() <= level
+
+
+def test_the_limits_of_a_ratio_are_of_all_pairs_of_slices():
+    rng, reached = np.random.default_rng(1), 0
+    for number in (2, 3, 7):
+        n = rng.choice([30, 100, 3000], number).astype(float)
+        v = (
+            rng.binomial(n.astype(int), rng.choice([0.1, 0.5, 0.95]) * rng.uniform(0.3, 1, number))
+            / n
+        )
+        z = stats.norm.isf(0.05 / number / (number - 1))
+
+        def upper(i, j, n=n, v=v, z=z):
+            """The ratio of i to j at which both tests are sure; at least the ratio itself."""
+
+            def beyond(log):
+                arrays = (np.array([x]) for x in (v[i], n[i], v[j], n[j], math.exp(log)))
+                return errors_below(*arrays).item() - z
+
+            return math.exp(optimize.brentq(beyond, -9, 9, xtol=1e-12))
+
+        uppers = [upper(i, j) for i, j in itertools.permutations(range(number), 2)]
+        gap = gap_of(Compared(v, n, n), Scale(1, 0, 1), 0.95)
+        assert gap.ratio_low == pytest.approx(1 / max(uppers), rel=1e-8)
+        assert gap.ratio_high == pytest.approx(min(*uppers, 1), rel=1e-8)
+        assert gap.ratio_low < gap.ratio < gap.ratio_high
+        reached += gap.ratio_high < 1
+    assert reached == 2
+    assert math.isnan(gap_of(Compared(v, n, n), Scale(1, -1, 1), 0.95).ratio_low)
 
 
 def test_a_score_where_less_is_better_is_not_turned():

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from sklearn.metrics import matthews_corrcoef
 
-from polars_mcc import bins, plot
+from polars_mcc import bins, each, plot
 
 START = dt.datetime(2026, 2, 15, 22, 30)
 
@@ -159,3 +159,11 @@ def test_errors_say_what_to_ask_for():
         plot.changes(few, days)
     with pytest.raises(ValueError, match="top must be an integer of at least 1, got 0"):
         plot.changes(found, days, top=0)
+
+
+def test_a_change_that_is_part_of_another_says_so():
+    log = log_of().mcc(time="day")
+    found = log.changes(each("country", total=True)).filter(keys="").drop("keys", "country")
+    chart = plot.changes(found, log.contrast("day", to="expected"))
+    lines = {row["line"] for row in rows_of(chart)}
+    assert lines == {"all rows, since 2026-03-12: part of country = DE"}

@@ -377,7 +377,8 @@ class TestNull:
         done = invoke("counts", "log.csv", *typed, "--out", "counts.csv")
         assert done.exit_code == 0, done.stderr
         done = invoke("check", "log.csv", *typed, "--no-worse-than", "counts.csv", "--min-n", "1")
-        assert (done.exit_code, done.stdout) == (0, "1 slice passes: diff 0.000\n")
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert done.stdout == "mcc minus the baseline 0.000, at least 0: passes, 1 slice, 3 rows\n"
 
 
 @pytest.mark.parametrize("ending", ["csv", "ndjson"])

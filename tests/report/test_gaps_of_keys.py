@@ -99,7 +99,8 @@ def test_the_verdict_says_the_widest_gaps():
     low, high = row["diff_low"], row["diff_high"]
     assert gap == (
         f"fpr (label 0, predicted 1) is {row['lowest_score']:.3f} in {row['lowest']} and "
-        f"{row['highest_score']:.3f} in a = 0: a ratio of {row['ratio']:.3f}, a gap of "
+        f"{row['highest_score']:.3f} in a = 0: a ratio of {row['ratio']:.3f} "
+        f"({row['ratio_low']:.3f} to {row['ratio_high']:.3f}), a gap of "
         f"{row['diff']:.3f} (95 % confidence interval {low:.3f} to {high:.3f}; p < 0.001)."
     )
     rates = rates_of(LOG, "a", 0)
@@ -118,8 +119,8 @@ def test_the_verdict_says_the_widest_gaps():
 
 def test_the_tables_show_the_slices_in_words():
     page, text = (LOG.mcc.report("a", format=form) for form in ("html", "md"))
-    shown = ["keys", "metric", "n_slices", "lowest", "lowest_score", "highest", "highest_score"]
-    shown += ["ratio", "diff", "low to high", "p_adjusted", "verdict"]
+    shown = ["keys", "metric", "lowest", "lowest_score", "highest", "highest_score"]
+    shown += ["ratio", "low to high", "diff", "low to high", "p_adjusted", "verdict"]
     assert f"| {' | '.join(shown)} |" in text
     assert "<h2>Gaps between slices</h2>" in page
     assert "a = 0" in page.partition("<h2>Gaps between slices</h2>")[2].partition("</section>")[0]

@@ -63,11 +63,13 @@ def explained(rows: pl.DataFrame, whole: pl.DataFrame) -> float:
 def test_the_sentence_has_the_scores_of_the_rows():
     log = log_of()
     texts, section = told(log.mcc(time="ts"), "country", "device", "ts")
-    of_slices = log.filter(country="DE"), log, log.filter(device=0), log.filter(device=1)
-    names = "country = DE", "all rows", "device = 0", "device = 1"
+    of_slices, names = [log.filter(country="DE")], ["country = DE"]
+    parts = {row["slice"]: row["part_of"] for row in section["rows"] if row["part_of"]}
+    assert parts == dict.fromkeys(["all rows", "device = 0", "device = 1"], "country = DE")
     since = {row["slice"]: row["since"] for row in section["rows"]}
     assert since["country = DE"] == "2026-03-12"
-    assert {*since} == {*names, "country = FR", "country = IT"}, "no slice is of times"
+    healthy = {"country = FR", "country = IT"}
+    assert {*since} == {*names, *parts, *healthy}, "no slice is of times"
     told_of = {row["slice"]: row for row in section["rows"]}
     for name, rows in zip(names, of_slices, strict=True):
         is_after = pl.col("ts").dt.date() >= dt.date.fromisoformat(since[name])
@@ -79,7 +81,7 @@ def test_the_sentence_has_the_scores_of_the_rows():
         assert row["score"] - row["diff"] == pytest.approx(given)
     [text], row = texts, told_of["country = DE"]
     assert text == (
-        "4 of 6 slices became worse on some day, first: since 2026-03-12, country = DE has MCC "
+        "1 of 6 slices became worse on some day: since 2026-03-12, country = DE has MCC "
         f"{row['score']:.3f}, {row['reference']:.3f} before (p < 0.001)."
     )
     expected = log.mcc(time="ts").changes("country")
@@ -155,10 +157,10 @@ def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path, monkeypa
         if "encoding" in spec["layer"][0] and "text" in spec.get("title", {})
     ]
     assert titles[0] == "country = DE, since 2026-03-12: worse"
-    assert len(titles) == 4
+    assert len(titles) == 1
     text = log.report("country", format="md")
     assert "<summary>Since when</summary>" in text
-    assert "first: since 2026-03-12, country = DE has MCC 0." in text
+    assert ": since 2026-03-12, country = DE has MCC 0." in text
     log_of().write_parquet(tmp_path / "log.parquet")
     out = tmp_path / "report.json"
     command = ["report", str(tmp_path / "log.parquet"), "--by", "country", "--time", "ts"]
@@ -194,3 +196,34 @@ def test_a_key_of_any_dtype_has_a_page():
             assert f"key = {word}" in plain, (key, form)
             reached += 1
     assert reached == 15
+
+
+def test_one_failure_is_one_sentence_and_the_worst_slices_are_asked_too():
+    """A version fails on one device: neither is the slice that the report is asked for."""
+    draw = np.random.default_rng(2)
+    day, version, device = (draw.integers(0, high, 20_000) for high in (60, 3, 3))
+    gold = draw.integers(0, 2, 20_000)
+    is_wrong = draw.random(20_000) < np.where(
+        (version == 2) & (device == 1) & (day >= 40), 0.4, 0.06
+    )
+    log = pl.DataFrame({"version": version, "device": device, "country": day % 2, "gold": gold})
+    log = log.with_columns(
+        pred=pl.Series(np.where(is_wrong, 1 - gold, gold)),
+        ts=pl.lit(dt.datetime(2026, 3, 1, 5)) + pl.duration(days=pl.Series(day)),
+    )
+    keys = "version", "device", "country"
+    texts, section = told(log.mcc(time="ts"), *keys, "ts")
+    name = "version = 2 and device = 1"
+    start = "1 of 18 slices became worse on some day: since 2026-04-10, "
+    assert texts[0].startswith(f"{start}{name} has MCC ")
+    alone = log.filter(version=2, device=1)
+    is_after = pl.col("ts") >= dt.datetime(2026, 4, 10)
+    scores = mcc(alone.filter(is_after)), mcc(alone.filter(~is_after))
+    assert f"MCC {scores[0]:.3f}, {scores[1]:.3f} before" in texts[0]
+    parts = [row for row in section["rows"] if row["verdict"] == "part of"]
+    assert len(parts) == 5
+    assert {row["part_of"] for row in parts} == {name}
+    page = log.mcc(time="ts").report(*keys, "ts")
+    assert page.count(f"{name}, since 2026-04-10") >= 1
+    alone, _ = told(log.mcc(time="ts"), *keys, depth=1)
+    assert alone[0].startswith("1 of ")

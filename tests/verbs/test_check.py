@@ -19,6 +19,7 @@ from scipy.stats import false_discovery_control
 from support import ask, in_turn
 
 import polars_mcc
+from polars_mcc import each
 
 
 def counts_of(**tables) -> pl.DataFrame:
@@ -282,6 +283,130 @@ def test_keys_of_a_baseline_are_of_the_kind_of_the_keys_of_the_log(own, other):
     told = f"key 'key' is {own} in the log but {other} in no_worse_than; cast one, as in pl.col('k"
     with pytest.raises(pl.exceptions.SchemaError, match=f"^{re.escape(told)}"):
         log.mcc.check(polars_mcc.each("key", total=True), no_worse_than=baseline.mcc.counts("key"))
+
+
+PAIRED = {
+    "accuracy": {},
+    "mcc": {"sample_weight": "w"},
+    "fnr": {"cluster": "user", "positive": True},
+    "roc_auc": {"positive": True, "pred": None, "score": ["pred", "new", "own"]},
+}
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+def test_a_model_no_worse_than_another_on_the_same_rows_is_the_test_of_compare(metric):
+    rng = np.random.default_rng(7)
+    gold = np.tile([True, False], 1500)
+    wrong = rng.random(3000) < 0.1
+    worse = rng.random(3000) < np.repeat([0.0, 0.02, 0.25], 1000)
+    columns = {"key": np.repeat(["a", "b", "c"], 1000), "gold": gold, "pred": gold ^ wrong}
+    columns |= {"new": gold ^ (wrong | worse), "own": gold, "user": np.arange(3000) // 3}
+    frame = pl.DataFrame(columns | {"w": np.arange(3000) % 4 + 1})
+    if metric == "roc_auc":
+        frame = frame.with_columns(pl.col("pred", "new", "own") * 0.6 + rng.random(3000) * 0.4)
+    log = frame.mcc(**{"pred": ["pred", "new", "own"], **PAIRED[metric]})
+    compared = log.compare("key", baseline="pred", metrics=metric)
+    rows, p_values = compared.to_dicts(), []
+    for row in rows:
+        lost = (row["score"] - row["reference"]) * (-1 if metric == "fnr" else 1)
+        p_values.append(row["p_value"] / 2 if lost < 0 else 1 - row["p_value"] / 2)
+    order = sorted(range(6), key=p_values.__getitem__)
+    adjusted, most = [0.0] * 6, 0.0
+    for rank, place in enumerate(order):  # Holm (1979)
+        adjusted[place] = most = max(most, min(1.0, p_values[place] * (6 - rank)))
+    with pytest.raises(polars_mcc.CheckError, match=f"fail.?: {metric} .* pred, signif") as raised:
+        log.check("key", metric=metric, no_worse_than="pred", ci=0.95)
+    judged = raised.value.judged
+    assert judged["p_adjusted"].to_list() == pytest.approx(adjusted, rel=1e-9)
+    fails = [p < 0.05 for p in adjusted]
+    assert (judged["verdict"] == "fails").to_list() == fails
+    assert ("c", "new") in raised.value.failures.select("key", "model").rows()
+    same = [name for name in judged.columns if name in compared.columns and name[0] != "p"]
+    same.remove("verdict")
+    assert_frame_equal(judged.select(same), compared.select(same))
+    assert {"key", "model", "baseline", "n", "score", "reference", "diff_low"} < {*same}
+
+
+def test_a_gate_that_passes_says_what_it_asked_and_how_much_it_judged(caplog):
+    caplog.set_level("INFO", "polars_mcc")
+    keys = ["a and b", None, "c"]
+    tables = {"x": [40, 9, 9, 42], "y": [45, 5, 5, 45], "z": [20, 5, 5, 1200], "few": [0, 0, 0, 4]}
+    named = pl.col("key").replace(dict(zip("xyz", keys, strict=True)))
+    log = counts_of(**tables).with_columns(named, other="gold")
+
+    def said(keys=("key",), **options):
+        caplog.clear()
+        described = log.mcc(weight="n", positive="b", pred=options.pop("pred", "pred"))
+        described.check(*keys, **options)
+        return [record.getMessage() for record in caplog.records]
+
+    hits = [82, 90, 1220]
+    accuracy = [hit / (hit + miss) for hit, miss in zip(hits, [18, 10, 10], strict=True)]
+    low = '"a and b"'
+    of_all = "passes, 3 slices, 1,430 rows"
+    bar = pl.DataFrame({"key": keys, "min": [0.5, 0.89, 0.2]})
+    cases = {
+        f"lowest accuracy 0.820 of key = {low}, at least 0.8: {of_all}, 1 not judged": {
+            "min": {"accuracy": 0.8},
+            "min_n": 5,
+        },
+        "nearest accuracy 0.900 of key = null, at least 0.89: " + of_all + ", 1 not judged": {
+            "min": bar,
+            "metric": "accuracy",
+        },
+        f"accuracy {1396 / 1434:.3f}, at least 0.9: passes, 1 slice, 1,434 rows": {
+            "keys": (),
+            "min": {"accuracy": 0.9},
+        },
+        f"lowest accuracy minus pred 0.008 of key = c, at least 0: {of_all}, 1 not judged": {
+            "no_worse_than": "pred",
+            "metric": "accuracy",
+            "pred": "other",
+            "min_n": 5,
+        },
+    }
+    assert accuracy == pytest.approx([0.82, 0.9, 1220 / 1230])
+    for sentence, options in cases.items():
+        told = said(**options)
+        model = "other: " * ("no_worse_than" in options)
+        assert told == [model + sentence]
+    both = said(max={"fnr": 0.2, "fpr": 0.3}, pred=["pred", "other"], min_n=5)
+    fnr, fpr = 9 / 51, 5 / 25
+    assert both[:2] == [
+        f"pred: highest fnr {fnr:.3f} of key = {low}, at most 0.2: {of_all}, 1 not judged",
+        f"pred: highest fpr {fpr:.3f} of key = c, at most 0.3: {of_all}, 1 not judged",
+    ]
+    assert [" 0.000 of " in line and line[:7] == "other: " for line in both[2:]] == [True, True]
+    sure = log.filter(key="c").mcc(weight="n").by("key", metrics="accuracy", ci=0.9).row(0)
+    [told] = said(keys=(each("key"),), min={"accuracy": 0.99}, ci=0.9, min_n=1000)
+    assert told.startswith(
+        f"accuracy {sure[2]:.3f} ({sure[3]:.3f} to {sure[4]:.3f}), at least 0.99"
+    )
+    [told] = said(max_gap={"accuracy": 0.5})
+    of_all = "passes, 3 groups, 1,430 rows"
+    limits = r"0.172 \(0.0\d\d to 0.\d+\)"
+    assert re.fullmatch(f"accuracy gap of key {limits}, at most 0.5: {of_all}", told)
+    with pytest.raises(polars_mcc.CheckError):
+        said(min=0.99)
+    assert not caplog.records
+
+
+def test_a_paired_gate_judges_as_other_gates():
+    gold = [0, 1] * 20 + [0] * 40
+    key = ["two"] * 40 + ["one"] * 40
+    log = pl.DataFrame({"key": key, "gold": gold, "pred": 0, "new": [0, 1] * 40, "n": 1})
+    judged = log.mcc(pred=["pred", "new"]).check("key", no_worse_than="pred")
+    assert judged.select("key", "verdict").rows() == [("one", "not judged"), ("two", "passes")]
+    with pytest.raises(polars_mcc.CheckError, match="1 of 1 slices fails: mcc below new or 0/0"):
+        log.mcc.check("key", no_worse_than="new")
+    with pytest.raises(polars_mcc.CheckError, match="2 not judged: fewer than 41 rows"):
+        log.mcc.check("key", no_worse_than="new", min_n=41)
+    for typed in ("nwe", "counts.parquet"):
+        said = f"no model and no column '{typed}': no_worse_than takes a model of the log ('pred'),"
+        with pytest.raises(ValueError, match=re.escape(said)):
+            log.mcc.check("key", no_worse_than=typed)
+    with pytest.raises(ValueError, match="there is no second model to compare"):
+        log.mcc.check("key", no_worse_than="pred")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks import gaps_coverage
 from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, recall_score
@@ -214,6 +215,72 @@ def test_a_ratio_of_0_is_0_and_0_by_0_is_null():
     negative = pl.concat([one, other]).mcc.gaps("part").row(0, named=True)
     assert negative["lowest_score"] < 0
     assert negative["ratio"] is None
+
+
+def test_the_four_fifths_rule_is_a_gate(caplog):
+    caplog.set_level("INFO", "polars_mcc")
+    rows, hits = [400, 500, 60], [200, 150, 40]
+    counts = pl.DataFrame(
+        [
+            {"race": race, "pred": pred, "gold": True, "n": k if pred else n - k}
+            for race, n, k in zip("abc", rows, hits, strict=True)
+            for pred in (True, False)
+        ]
+    )
+    log = counts.mcc(weight="n")
+    rule = {"min_ratio": {"selection_rate": 0.8}}
+    [gap] = log.gaps("race", metrics="selection_rate").to_dicts()
+    assert (gap["lowest"], gap["highest"]) == ("race = b", "race = c")
+    assert gap["ratio"] == pytest.approx(0.3 / (2 / 3), rel=1e-12)
+    assert 0.3 < gap["ratio_low"] < gap["ratio"] < gap["ratio_high"] < 0.8
+    for ci in (None, 0.95):
+        with pytest.raises(
+            CheckError, match="1 of 1 ratios fails: ratio of selection_rate below 0.8"
+        ):
+            log.check("race", ci=ci, **rule)
+    alike = counts.filter(pl.col("race") != "b").mcc(weight="n")
+    with pytest.raises(CheckError):
+        alike.check("race", min_ratio=0.8, metric="selection_rate")
+    judged = alike.check("race", ci=0.95, **rule)
+    assert judged["verdict"].to_list() == ["not significant"]
+    assert judged.columns[-2:] == ["min_ratio", "verdict"]
+    told = caplog.messages[-1]
+    assert told.startswith("selection_rate ratio of race 0.750 (0.")
+    end = "at least 0.8: passes, 2 groups, 460 rows, outside but not significantly"
+    assert told.endswith(f"), {end}")
+    # A sample weight of 2 is one row: as if there were half as many.
+    half = counts.with_columns(pl.col("n") // 2).mcc(weight="n").gaps("race", metrics="tpr")
+    each_twice = counts.with_columns(pl.col("n") // 2).select(
+        pl.exclude("n").repeat_by("n").explode(), w=2.0
+    )
+    same = each_twice.mcc(sample_weight="w").gaps("race", metrics="tpr")
+    ratios = ["ratio", "ratio_low", "ratio_high"]
+    assert_frame_equal(same.select(ratios), half.select(ratios))
+    no_one = counts.with_columns(pred=pl.lit(value=False)).mcc(weight="n")
+    with pytest.raises(
+        CheckError, match="no ratio of selection_rate can be judged: .* scores are 0"
+    ):
+        no_one.check("race", **rule)
+    assert log.gaps("race", metrics="mcc").select(ratios[1:]).row(0) == (None, None)
+    for options, why in {
+        "not from 0 to 1": ({"min_ratio": {"mcc": 0.8}}, "is no ratio of proportions: .* max_gap="),
+        "above 1": ({"min_ratio": {"tpr": 1.25}}, "above 0 and at most 1"),
+        "two": ({"min_ratio": 0.8, "max_gap": 0.1}, "max_gap is checked alone: .* min_ratio"),
+        "three": ({"min_ratio": 0.8, "min": 0.1}, "min_ratio is checked alone: leave out min"),
+    }.values():
+        with pytest.raises(ValueError, match=why):
+            log.check("race", **options)
+
+
+@pytest.mark.parametrize(
+    ("number", "sizes"), [(2, [3000, 30]), (5, [30]), (5, [3000]), (50, [30, 3000])]
+)
+def test_the_four_fifths_rule_seldom_stops_groups_that_keep_it(number, sizes):
+    rng = np.random.default_rng(number)
+    stops, holds, finds = gaps_coverage.ratio_gates(number, sizes, 0.1, 20, rng)
+    assert stops <= 0.05
+    assert holds >= 0.95
+    assert (finds > 0.9) == (sizes == [3000])
 
 
 def test_a_total_has_no_gap_and_weights_count_rows():

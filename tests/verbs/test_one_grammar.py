@@ -20,9 +20,10 @@ COLUMNS = {
     "compare": "baseline metric n score reference",
     "contrast": "metric n n_reference score reference expected",
     "drift": "metric n_before n_after reference score",
-    "gaps": "metric n_slices n lowest lowest_score highest highest_score ratio spread",
+    "gaps": "metric n_slices n lowest lowest_score highest highest_score ratio ratio_low "
+    "ratio_high spread",
     "changes": "metric since n_before n_after reference score reference_expected expected "
-    "dispersion n_untimed",
+    "dispersion n_untimed part_of",
     "worst": "metric n score reference expected beside p_beside loss confusion confused_gold "
     "confused_pred confused confused_rest explained_by n_tested n_untested",
 }
@@ -285,7 +286,7 @@ def test_a_key_named_like_a_column_is_refused_with_the_way_out(log):
             ):
                 asked(verb, renamed, name)
             reached += 1
-    assert reached == 76
+    assert reached == 77
     with pytest.raises(pl.exceptions.DuplicateError, match="key 'lowest_score'"):
         log.with_columns(lowest_score="device").mcc.gaps("key", within="lowest_score")
     free = asked("contrast", log.rename({"key": "baseline"}), "baseline")
