@@ -13,12 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from polars_mcc._metrics import registry
-from polars_mcc._report import html_page
 
 collect_ignore_glob = ["benchmarks/*"]  # no tests: to look for doctests imports every peer
-
-# To bundle the libraries of charts takes longer than all else in a page. Only a browser needs them.
-html_page._BUNDLE = "print('no libraries')"
 
 settings.register_profile(
     "default",
@@ -73,30 +69,6 @@ def _only_the_metrics_that_are_built_in():
         del known[name]
 
 
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory, worker_id):
-    """Pages have the libraries of charts from now on: bundled once, in a file of the whole run."""
-    folder = tmp_path_factory.getbasetemp()
-    file = (folder if worker_id == "master" else folder.parent) / "bundle.js"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(html_page, "_BUNDLE", BUNDLE_ONCE.format(str(file)))
-        patched.setattr(html_page, "_bundled", {})
-        yield
-
-
-BUNDLE_ONCE = """
-import os, pathlib, sys
-file = pathlib.Path({!r})
-if not file.exists():
-    import vl_convert
-    new = file.with_suffix(f".{{os.getpid()}}")  # whole, before another process reads it
-    new.write_text(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]), "utf-8")
-    new.replace(file)
-sys.stdout.reconfigure(encoding="utf-8")
-sys.stdout.write(file.read_text("utf-8"))
-"""
-
-
 @pytest.fixture
 def run():
     """Ask a query of a LazyFrame, on the engine of logs that are larger than memory.
@@ -113,7 +85,7 @@ def run():
 
 
 @pytest.fixture(scope="session")
-def chromium(libraries):  # noqa: ARG001 - they draw
+def chromium():
     """Chromium, headless, driven by its own driver; its log of errors is kept."""
     from selenium import webdriver  # noqa: PLC0415 - for few tests
 

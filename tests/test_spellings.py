@@ -109,7 +109,8 @@ def test_every_verb_says_it_once_and_a_plain_lazy_plan_is_silent():
             reached["silent"] += 1
     told, page = warned(lambda: LOG.mcc.report("sex", "day", format="json"))
     assert len([one for one in told if TOLD in one]) == 1
-    labels = [one["text"] for one in json.loads(page)["verdict"] if one["kind"] == "labels"]
+    sections = {one["id"]: one["sentences"] for one in json.loads(page)["sections"]}
+    labels = sections["labels"]
     assert [TOLD in one for one in labels] == [True, False]
     assert OF_KEY in labels[1]
     assert reached == {"eager": 18, "lazy": 11, "silent": 7}

@@ -329,6 +329,9 @@ class ReportOptions:
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
         min_n: The search for the worst slices does not test slices with fewer rows.
+        sensitive: The columns whose gaps are what the review is about, such as race. They are
+            sliced by too, come first, and the verdict says their gaps. Repeat --sensitive for
+            several.
         title: The heading of the report.
     """
 
@@ -336,6 +339,7 @@ class ReportOptions:
     ci: float = defaults.LEVEL
     depth: int = defaults.DEPTH
     min_n: int = defaults.MIN_N
+    sensitive: list[str] | None = None
     title: str = defaults.TITLE
 
 
@@ -365,7 +369,7 @@ def report(
     if form not in get_args(allowed_values.ReportFormat):
         endings = ", ".join(f".{suffix}" for suffix in get_args(allowed_values.ReportFormat))
         raise ValueError(f"cannot write '{out}': the name of a report must end in one of {endings}")
-    log = sliced.read(logs)
+    log = sliced.read(logs, sensitive=asked.sensitive)
     outputs.check_writable(out, log, vars(asked).values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
@@ -374,7 +378,7 @@ def report(
         "filter": sliced.of_log.filter or "",
     }
     made_by = {what: text for what, text in made_by.items() if text}
-    options = {**vars(asked), "format": form}
+    options = {**vars(asked), "format": form, "sensitive": log.columns["sensitive"] or ()}
     with seen(log.log.roles.positive_label) as labels:
         settings = ReportSettings(**options, in_words=in_shell)
         page = write_report(log.log, log.keys, log.collect, settings, made_by)

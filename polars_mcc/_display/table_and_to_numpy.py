@@ -208,8 +208,8 @@ def _cell_text(name: str, value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         if name.startswith("p_"):
-            return "<0.001" if value < 0.001 else f"{value:.2g}"
-        return f"{value:.3f}"
+            return "<\u00a00.001" if value < 0.001 else f"{value:.2g}"
+        return f"{value:z,.3f}"
     return str(value)
 
 

@@ -1,25 +1,4 @@
 "use strict";
-// `ast`: Vega interprets expressions, because the policy of the page forbids eval.
-const specs = JSON.parse(document.getElementById("specs").textContent);
-// The fonts of the page, and legends above the charts.
-const font = { labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
-const config = {
-  font: "system-ui, sans-serif",
-  text: { fontSize: 12 },
-  axis: font,
-  legend: { ...font, orient: "top", columns: 3 },
-};
-const drawn = [...document.querySelectorAll("[data-spec]")].map((element) =>
-  vegaEmbed(element, specs[element.dataset.spec], {
-    actions: false,
-    ast: true,
-    config,
-    renderer: "svg",
-  })
-);
-// The views of all charts, for tests that drive the page.
-window.views = Promise.all(drawn).then((found) => found.map(({ view }) => view));
-
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
   const rows = [...body.rows];

@@ -1,76 +1,33 @@
 """A report as a page of HTML that needs no network: tables and charts.
 
-The reader's browser draws the charts, which are Vega-Lite. So the charts use the fonts of the
-browser and are as wide as the page. The page contains the libraries that draw them.
+The charts are SVG in the page: they are read without a script, on a phone and on paper.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from itertools import chain
 from typing import Any
 
-import polars as pl
-
 from polars_mcc import plot
 from polars_mcc._display.chart_style import COLOURS, alt, legible_name
-from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns
-from polars_mcc._report.sections import Drawing
-from polars_mcc._report.summary import Report, Sentence, overview_chart, tiles
+from polars_mcc._report.sections import Drawing, Section, shown
+from polars_mcc._report.summary import Report
 
 ALTAIR: str = alt.__version__
 _AND = " and "  # between the keys of a slice
+_WIDTH = 420  # of a chart with its labels, in pixels: as wide as a phone
+_TEXT = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
 
 
-@contextmanager
-def libraries() -> Iterator[Callable[[], str]]:
-    """Start to bundle the libraries of the charts; the function waits for their script.
-
-    This takes longer than the answers, and blocks Python. So a process of its own does it. Later
-    pages take the script from memory.
-    """
-    version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
-    if version in _bundled:
-        yield lambda: _bundled[version]
-        return
-    command = [sys.executable, "-c", _BUNDLE, version]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:  # noqa: S603
-
-        def script() -> str:
-            text, _ = process.communicate()
-            if process.returncode:
-                msg = "vl-convert could not bundle the libraries of the charts: see its error above"
-                raise RuntimeError(msg)
-            return _bundled.setdefault(version, text)
-
-        try:
-            yield script
-        finally:
-            process.kill()
-
-
-_bundled: dict[str, str] = {}
-_BUNDLE = """
-import sys, vl_convert
-sys.stdout.reconfigure(encoding="utf-8")
-sys.stdout.write(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]))
-"""
-
-
-def page(report: Report, script: Callable[[], str]) -> str:
-    """Write a report as HTML. Text is escaped, and a policy lets only the page's own scripts run.
-
-    `script` returns the libraries that draw the charts.
-    """
-    answers, pictures = report.answers, overview_chart(report.answers)
-    drawings = [*pictures, *chain(*(section.drawings for section in report.sections))]
+def page(report: Report) -> str:
+    """Write a report as HTML. Text is escaped, and a policy lets only the page's own script run."""
+    answers = report.answers
+    drawings = [*chain(*(section.drawings for section in report.sections))]
     # Altair would check each part of a chart against the schema, and again each copy of it.
     with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
         specs = [_spec(drawing, answers.models) for drawing in drawings]
@@ -81,26 +38,21 @@ def page(report: Report, script: Callable[[], str]) -> str:
             if drawing.draw == draw and drawing.options.get("metric") == answers.metric
         ]
         _on_one_axis(of_metric, channel)
-    specs = [_without_nan(spec) for spec in specs]
-    data = json.dumps(specs, default=str, allow_nan=False).replace("<", "\\u003c")
     template, css, js = _files()
-    # A text must not end the script element around it.
-    scripts = [text.replace("</script", "<\\/script") for text in (script(), js)]
     page: str = template.render(
         title=answers.settings.title,
-        verdict=_nested(report.verdict),
-        tiles=[*tiles(answers)],
-        pictures=pictures,
+        verdict=report.verdict,
+        words=report.words,
+        said_of=report.said_of,
         sections=report.sections,
         anchors={section.id: f"section-{at}" for at, section in enumerate(report.sections)},
-        spec_of={drawing: at for at, drawing in enumerate(drawings)},
+        drawn={drawing: _svg(spec) for drawing, spec in zip(drawings, specs, strict=True)},
         table=_html_table,
         made=report.made,
         style=css,
-        scripts=scripts,
-        # The policy of the page allows only scripts with these hashes.
-        digests=[base64.b64encode(sha256(text.encode()).digest()).decode() for text in scripts],
-        specs=data,
+        script=js,
+        # The policy of the page allows only a script with this hash.
+        digest=base64.b64encode(sha256(js.encode()).digest()).decode(),
     )
     return page
 
@@ -149,23 +101,15 @@ def _layers_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return layers
 
 
-def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
-    """Group the sentences: each main sentence with its details."""
-    nested: list[tuple[Sentence, list[Sentence]]] = []
-    for sentence in verdict:
-        if sentence.is_detail and nested:
-            nested[-1][1].append(sentence)
-        else:
-            nested.append((sentence, []))
-    return nested
-
-
 def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
     """The specification of a chart. Most are as wide as their place in the page."""
     figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
     with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
         spec: dict[str, Any] = figure.to_dict(validate=False)
-    spec["padding"] = 5
+    config = spec["config"] | {"aria": False, "mark": {"aria": False}}
+    spec |= {"padding": 10, "config": config}
+    config["axis"] |= _TEXT
+    config["legend"] |= _TEXT | {"orient": "top", "columns": 2}
     colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
     for layer in _layers_of(spec):
         encoding = layer["encoding"]
@@ -173,18 +117,40 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
         if "labelLimit" in y.get("axis", {}):  # This axis names slices.
             names = y["scale"]["domain"]
             y["axis"] |= _labelled(names)
+            # The font of a reader may be wider than the font that the chart was measured with.
+            longest = max(len(clause) for name in names for clause in name.split(_AND))
+            spec["padding"] = {"left": 10 + 1.5 * min(longest, 30), "right": 5, "bottom": 5}
             of_slice = encoding["yOffset"]["scale"]["domain"] if "yOffset" in encoding else []
             lines = len(names) * max(len(of_slice) + 1, *(name.count(_AND) + 1 for name in names))
         if colour.get("field") in {"model", "line"}:  # A model has one colour in all charts.
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
             scale["range"] = [colours.get(name, given) for name, given in of_lines]
-    if drawing.draw != "confusion" and "spec" not in spec:
-        spec["width"] = "container"
+    if "spec" in spec:
+        spec["columns"] = 1
+    elif drawing.draw != "confusion":
+        spec |= {"width": _WIDTH, "autosize": {"type": "fit-x", "contains": "padding"}}
         # Vega-Lite warns of a step if the width fits the page.
         if isinstance(spec["height"], dict):
             spec["height"] = spec["height"]["step"] * lines
     return spec
+
+
+def _svg(spec: dict[str, Any]) -> tuple[str, str]:
+    """A chart as SVG, whose texts are escaped; and its title, which the page shows below."""
+    import vl_convert  # noqa: PLC0415 - it loads a browser's engine, only to draw
+
+    version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+    title = " ".join(spec.pop("title", {"text": []})["text"])
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
+    # In marks, not in texts: a third of the bytes.
+    return re.sub("<[^>]*>", lambda mark: _NEEDLESS.sub("", mark[0]), svg), title
+
+
+_NEEDLESS = re.compile(
+    r' (?:(?:aria-[a-z]+|class|font-family|pointer-events|role)="[^"]*"|opacity="1")|(?<=\.\d\d)\d+'
+)
+"""What a chart looks the same without, and digits below a hundredth of a pixel."""
 
 
 def _labelled(slices: Sequence[str]) -> dict[str, Any]:
@@ -197,28 +163,17 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
 
 
-def _without_nan(value: Any) -> Any:  # noqa: ANN401 - of JSON
-    """Replace NaN and infinities by null: JSON lacks them."""
-    if isinstance(value, dict):
-        return {name: _without_nan(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [*map(_without_nan, value)]
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value
-
-
-def _html_table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
+def _html_table(section: Section) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
     """The heads of a table and its rows.
 
-    A head has its text, and whether the column is of numbers. A cell has the text shown, the full
-    value, the rank within the column, and whether it is a number.
+    A head has its text, and whether the column is of numbers. A cell has the text, the rank within
+    the column, and whether it is a number.
     """
-    columns, keys = [], key_columns(answer)
-    for column, texts in zip(answer.iter_columns(), cell_texts(answer).values(), strict=True):
+    heads, columns = [], []
+    for head, column, texts in shown(section, section.rows):
         values = column.alias("value")  # A name may be a pattern for Polars.
         ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
-        full = ["null" if value is None else str(value) for value in column.to_list()]
-        full = texts if column.name in keys else full
-        is_number = [column.dtype.is_numeric()] * len(column)
-        columns.append([*zip(texts, full, ranks, is_number, strict=True)])
-    heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
+        is_number = column.dtype.is_numeric()
+        heads.append((head, is_number))
+        columns.append([*zip(texts, ranks, [is_number] * len(column), strict=True)])
     return heads, [*zip(*columns, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,22 +22,22 @@ def report(
     ci: float = defaults.LEVEL,
     depth: int = defaults.DEPTH,
     min_n: int = defaults.MIN_N,
+    sensitive: IntoKey | Sequence[IntoKey] | None = None,
     title: str = defaults.TITLE,
     format: ReportFormat = defaults.REPORT,  # noqa: A002 - as in `open`
 ) -> str:
     """Write a report about a log as one page of HTML that needs no network.
 
-    The verdict comes first, in sentences. It says how good each model is, with a confidence
-    interval. It says how many slices were tested and which are behind the rest of the log. It says
-    how far the lowest and the highest slice of each key are apart, if they are not all equal: in
-    the metric, and of two classes in the error rates of both (see `gaps`). If the log has a `time`,
-    it says since which day slices are worse (see `changes`), or why that is not known. It compares
-    each other model with the first, over all rows and in the slices. It says which rows are not
-    scored. Then come a chart and a table per key, the costliest confusions, and the comparison of
-    models, each with its query. If the log has a score, and gold is Boolean or there is a
-    `positive`, the report says how good the scores are, and whether they are calibrated. At the
-    end, the reader of the page can build slices from any keys, filter them, and open their
-    confusion matrix; the scores of these slices are exact, and have no intervals.
+    The verdict comes first, in eight sentences at most: whether there are warnings; how good each
+    model is, with a confidence interval; whether another model is better than the first, and in
+    how many slices it is not; how far the lowest and the highest slice of the sensitive keys, or of
+    any key, are apart, in the metric or in the error rates of two classes (see `gaps`); how many
+    slices are worse than the rest of the log; since when slices are worse, if the log has a `time`
+    (see `changes`), or why that is not known; which rows are not scored. Then the metrics are told
+    in words, with the costs and the direction that is better. Then come a chart and a table per
+    key, the costliest confusions, and the comparison of models, each with a sentence on what it
+    shows and with its query. If the log has a score, and gold is Boolean or there is a
+    `positive`, the report says how good the scores are, and whether they are calibrated.
 
     Args:
         *keys: The keys to slice by. Each key makes its own slices, and has its own section. Numbers
@@ -52,6 +52,9 @@ def report(
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
         min_n: The search for the worst slices does not test slices with fewer rows.
+        sensitive: The keys whose gaps are what the review is about, such as "race": columns, and
+            bins of them. They are sliced by too, come first, and the verdict says their gaps, with
+            ratio, limits and p-value.
         title: The heading of the report.
         format: "html": the page. "md": the verdict and the tables as Markdown, for example for a
             comment on a pull request, with 20 rows of each table. "json": the same for a program,
@@ -59,7 +62,8 @@ def report(
             "Infinity", "-Infinity".
 
     Returns:
-        The text of the file. Text from the log is escaped, and the page runs no script but its own.
+        The text of the file. Text from the log is escaped. The charts of the page are SVG, and its
+        only script sorts and filters tables: it is read on a screen, on a phone and on paper.
         A table has at most 1000 rows. A chart has a line per slice for up to 60 slices. More slices
         make a funnel plot (see `plot.funnel`).
 
@@ -74,7 +78,8 @@ def report(
     Raises:
         ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.
         TypeError: The log is a frame of another engine than Polars.
-        ValueError: An option has a value that is not allowed; the log has `nulls="reweight"`.
+        ValueError: An option has a value that is not allowed; a sensitive key is no column, as of
+            `each`; the log has `nulls="reweight"`.
 
     `report` also raises the errors of `by`, `worst`, `confusion` and `compare`. Labels inside lists
     are an error, as in `worst` and `confusion`.
@@ -90,11 +95,15 @@ def report(
     Command line:
         polars-mcc report logs/ --by country --by device --by day --out report.html
         polars-mcc report logs/ --by country --pred old --pred new --out comment.md
+        polars-mcc report logs/ --by age --sensitive sex --metric "cost(fn=5, fp=1)" --out r.html
     """
     from polars_mcc._report.report_data import ReportSettings  # noqa: PLC0415 - it imports most verbs
     from polars_mcc._report.write_report import write_report  # noqa: PLC0415 - as above
 
-    settings = ReportSettings(metrics, ci, depth, min_n, title, format)
+    given: list[Any] = [] if sensitive is None else [sensitive]
+    if isinstance(sensitive, Sequence) and not isinstance(sensitive, str):
+        given = [*sensitive]
+    settings = ReportSettings(metrics, ci, depth, min_n, title, format, given)
     source = log.roles.source
     of_polars = source if isinstance(source, Frame) else log.frame
     rows = polars_frame(of_polars, "report takes").lazy()

@@ -31,6 +31,7 @@ from polars_mcc._frame.columns import as_expr
 from polars_mcc._frame.labels import are_scored
 from polars_mcc._frame.log_options import Described
 from polars_mcc._intervals.interval_options import IntervalOptions, limit_columns
+from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._keys.bins import is_calendar
 from polars_mcc._metrics import registry
 from polars_mcc._metrics.metric_type import Metric
@@ -56,7 +57,7 @@ from polars_mcc._verbs.gaps import gaps
 from polars_mcc._verbs.worst import worst
 from polars_mcc._worst.failures_in_words import summed_up
 
-_TABLE_METRICS = ["mcc", "accuracy", "f1_macro"]
+TABLE_METRICS = ["mcc", "accuracy", "f1_macro"]
 SCORE_METRICS = ["roc_auc", "brier", "calibration_error"]
 MAX_WORST = 20  # rows in the table of the worst slices, at most
 _MAX_VALUES_IN_PAIRS = 50  # values of a key, at most, in pairs of keys that compare models
@@ -75,6 +76,7 @@ class ReportSettings:
     min_n: int
     title: str
     format: ReportFormat
+    sensitive: Sequence[IntoKey] = ()
     in_words: Callable[[str], str] = str
     """A message in the words of Python, or of the shell."""
 
@@ -130,6 +132,7 @@ class Worst(NamedTuple):
     """The listed slices, worst first, and a sentence that sums up the search."""
 
     listed: pl.DataFrame
+    n_tested: int
     summary: str
     query: str
     key_warnings: Sequence[str]
@@ -146,7 +149,7 @@ def answers(
     days = {name: as_expr(columns[name]).dt.date() for name in columns.keys() - raw}
     counted = count_once(log, columns | days, collect)
     # Only the metrics of the report have intervals.
-    metrics = settings.beside(_TABLE_METRICS)
+    metrics = settings.beside(TABLE_METRICS)
     unsure = limit_columns(map(str, metrics[len(settings.scored) :]))
     scores = [
         Answer(without(rows, unsure), query)
@@ -167,6 +170,7 @@ class Answers:
     total: Answer
     slices: Sequence[Answer]
     """The scores by each of the keys."""
+    n_sensitive: int = 0
 
     @property
     def log(self) -> Described[Any]:
@@ -195,6 +199,11 @@ class Answers:
     def has_models(self) -> bool:
         """Whether the answers have a column `model`."""
         return self.counted.preds.is_several
+
+    @property
+    def sensitive(self) -> Sequence[SectionKey]:
+        """The keys whose gaps are what the report is about: the first ones."""
+        return self.keys[: self.n_sensitive]
 
     def of_model(self, row: Mapping[str, Any]) -> str:
         """The model of a row in words, in brackets; "" if there is only one."""
@@ -256,7 +265,7 @@ class Answers:
             rest = {*self.cells[metric.given]} - {label, None}
             name = rest.pop() if len(rest) == 1 else f"not {label}"
         cells = self.cells.filter(is_of_rate)
-        what = {"gold": "with gold", "pred": "predicted"}[metric.given]
+        what = {"gold": "labelled", "pred": "predicted"}[metric.given]
         numbers: list[Any] = [self.rows_of(model, cells)["n"].sum() for model in self.models]
         return [f"{rows_in_words(n)} {what} {name}" for n in numbers]
 
@@ -308,10 +317,12 @@ class Answers:
             slices, _ = self.counted.ask("worst slices", worst, keys, verdicts=True, **options)
         summary = summed_up(slices, "rest", has_models=self.has_models)
         listed = slices.filter(verdict="listed").drop("verdict")
+        of_models = slices.unique("model") if self.has_models else slices.head(1)
         query = call_as_code(
             self.log, worst, *(key.of_log for key in keys), top=MAX_WORST, **options
         )
-        return Worst(listed, summary, query, key_warnings)
+        n_tested = int(of_models["n_tested"].sum())
+        return Worst(listed, n_tested, summary, query, key_warnings)
 
     @property
     def has_positive(self) -> bool:
@@ -332,7 +343,13 @@ class Answers:
         """The error rates of two labels, each with the errors that it counts."""
         both = [label_text(label) for label in self.two_labels]
         errors = zip(("fnr", "fpr"), itertools.permutations(both, 2), strict=False)
-        return {name: f"gold {gold} predicted {pred}" for name, (gold, pred) in errors}
+        return {name: f"label {gold}, predicted {pred}" for name, (gold, pred) in errors}
+
+    @property
+    def shares(self) -> list[str]:
+        """The metrics of gaps that are shares of rows: of others, a ratio means little."""
+        scored = [metric.name for metric in self.settings.scored if metric.is_share]
+        return [*scored, *self.error_rates]
 
     @cached_property
     def gaps(self) -> Answer | None:
@@ -348,7 +365,8 @@ class Answers:
         metrics = settings.beside(self.error_rates)
         options: dict[str, Any] = {"min_n": settings.min_n, "ci": settings.ci}
         found = counted.ask("gaps", gaps, [key_of_sets(self._single)], metrics=metrics, **options)
-        order = ["diff_low", "diff"]
+        is_first = pl.col(SET).is_in([key.name for key in self.sensitive])
+        order = [is_first, "diff_low", "diff"]
         rows = found.rows.sort(order, descending=True, nulls_last=True, maintain_order=True)
         return Answer(rows, found.query)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_mcc._comparisons.columns_of_answers import CONFUSION
 from polars_mcc._counts.sliced_log import SAID, SET, joined
+from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns, slices_in_words
 from polars_mcc._display.undefined_scores import undefined_in_words
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._keys.any_key import TOTAL
@@ -48,40 +49,63 @@ class Section:
     on_charts: Sequence[str] = ()
     """Notes on the charts. Markdown and JSON have no charts."""
     drawings: Sequence[Drawing] = ()
-    hidden: Sequence[str] = ()
+    hidden: Collection[str] = ()
     """Columns that Markdown and HTML leave out: constant or redundant."""
     is_time: bool = False
     """Whether the rows are in order of time, so that the last rows matter most."""
 
 
-_HIDDEN_OF_MODELS = ("baseline", "p_value", "n_null", "n_waiting")
-_HIDDEN_OF_GAPS = ("n", "ratio", "ratio_low", "ratio_high", "p_value", "n_null", "n_waiting")
-_HIDDEN_OF_WORST = ("keys", "p_value", *CONFUSION, "n_tested", "n_untested")
-_HIDDEN_OF_WORST += ("n_null", "n_waiting")
-_HIDDEN_OF_SINCE = ("p_value", "n_untimed", "n_null", "n_waiting")
+_HIDDEN = {"baseline", "explained_by", "reference_expected", "spread", "dispersion", "p_value"}
+_HIDDEN |= {"p_beside", "n_tested", "n_untested", "n_untimed", "n_null", "n_waiting", *CONFUSION}
+"""Columns of comparisons that a reader seldom needs; JSON has them."""
 
 
 def sections(answers: Answers) -> Iterator[Section]:
     """The sections of a report, in order."""
+    if answers.remarks:
+        yield Section("labels", "Warnings", pl.DataFrame(), "", ["What may make scores wrong."])
     rows, query = answers.total
     # A report shows intervals instead of standard errors.
-    yield Section("total", "All rows", without(rows, answers.errors), query)
+    note = f"The scores over all rows, with {100 * answers.settings.ci:.10g} % intervals."
+    yield Section("total", "All rows", without(rows, answers.errors), query, [note])
+    gaps = [] if answers.gaps is None else [_gaps_section(answers, answers.gaps)]
+    if answers.sensitive:
+        yield from gaps
+    by_key = zip(answers.keys, answers.slices, strict=True)
+    yield from (_key_section(answers, *next(by_key)) for _ in answers.sensitive)
     if answers.worst is not None:
         yield _worst_section(answers, answers.worst)
     if answers.since is not None:
         yield _since_section(answers, answers.since)
-    if answers.gaps is not None:
-        yield _gaps_section(answers, answers.gaps)
+    if not answers.sensitive:
+        yield from gaps
     if answers.compared:
         yield _models_section(answers, answers.compared[0])
-    for key, answer in zip(answers.keys, answers.slices, strict=True):
+    for key, answer in by_key:
         yield _key_section(answers, key, answer)
     for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=False):
         yield _models_by_key_section(answers, key, answer)
     yield from _score_sections(answers)
     yield _confusions_section(answers)
-    notes = ["All rows are scored."] if answers.unscored.is_empty() else []
+    notes = ["All rows are scored."] if answers.unscored.is_empty() else ["Why rows have no score."]
     yield Section("unscored", "Rows not scored", answers.unscored, "", notes)
+
+
+def shown(section: Section, rows: pl.DataFrame) -> Iterator[tuple[str, pl.Series, list[str]]]:
+    """The columns of a table that a reader sees, with their texts. Both limits are one column."""
+    texts, keys = cell_texts(rows), key_columns(rows)
+    limits = {
+        f"{name}_low": f"{name}_high"
+        for name in rows.columns
+        if name not in keys and {f"{name}_low", f"{name}_high"} <= texts.keys()
+    }
+    for name in rows.columns:
+        if name in limits:
+            ends = zip(texts[name], texts[limits[name]], strict=True)
+            both = [low if low == "–" else f"{low} to {high}" for low, high in ends]
+            yield "low to high", rows[name], both
+        elif name not in {*section.hidden, *limits.values()} or (name in keys and name != SET):
+            yield name, rows[name], texts[name]
 
 
 def drawings_of(
@@ -97,9 +121,9 @@ def _worst_section(answers: Answers, worst: Worst) -> Section:
     fdr = f"false discovery rate {100 * (1 - settings.ci):.3g} %"
     what = (
         f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows, that score "
-        f"worse than the rest of the log ({fdr}). The slice with the largest loss is "
-        "first. loss: how much better the log would score without the slice. beside: how much of "
-        "the difference is left beside the other listed slices."
+        f"worse than the rest of the log ({fdr}), the slice with the largest loss first; loss is "
+        "how much better the log would score without the slice, beside how much of the difference "
+        "is left beside the other slices of the list, expected what its mix of labels explains."
     )
     cut = [f"The table shows the first {MAX_WORST}."] if worst.listed.height > MAX_WORST else []
     return Section(
@@ -109,7 +133,7 @@ def _worst_section(answers: Answers, worst: Worst) -> Section:
         worst.query,
         [what, " ".join([worst.summary, *cut])],
         drawings=drawings_of("Worst slices", "differences", slices, "diff", sort=False),
-        hidden=_HIDDEN_OF_WORST,
+        hidden={*_HIDDEN, SET, "metric"},
     )
 
 
@@ -119,9 +143,9 @@ def _since_section(answers: Answers, since: Since) -> Section:
         return Section("since", "Since when", since.rows, "", [f"{since.why_not}."])
     names = [SET, *(key.name for key in answers.timeless)]
     what = (
-        "For each slice, the day that parts its rows into before and after most clearly, and "
-        "whether the rows after are worse given their gold labels. The surest change is first. "
-        "expected: what the labels explain, at the rates of all rows of the slice."
+        "For each slice, the day that parts its rows into before (reference) and after (score) "
+        "most clearly, and whether the rows after are worse, given their labels, the surest first; "
+        "expected is what the labels explain, at the rates of all rows of the slice."
     )
     notes = [what]
     if since.rows.height > MAX_WORST:
@@ -142,7 +166,7 @@ def _since_section(answers: Answers, since: Since) -> Section:
     rows = without(since.rows.head(MAX_WORST), names).select(
         pl.col(WORDS).alias(SAID), pl.exclude(WORDS)
     )
-    hidden = _HIDDEN_OF_SINCE
+    hidden = {*_HIDDEN, "metric"}
     return Section(
         "since", "Since when", rows, since.query, notes, drawings=drawings, hidden=hidden
     )
@@ -153,13 +177,10 @@ def _gaps_section(answers: Answers, gaps: Answer) -> Section:
     min_n = answers.settings.min_n
     what = (
         f"For each key, the slices with the lowest and the highest score, of those with at least "
-        f"{min_n} rows. The largest of many equal scores minus the smallest is not 0, so the "
-        "limits of diff, the p-value of equal slices, and spread, the standard deviation between "
-        "slices, allow for chance, and for all slices."
+        f"{min_n} rows: ratio is the lowest divided by the highest, diff the highest minus the "
+        "lowest, and limits and p allow for having looked at all slices of the key."
     )
-    errors = " ".join(f"{name}: {what}." for name, what in answers.error_rates.items())
-    notes = [what, *filter(None, [errors])]
-    return Section("gaps", "Gaps between slices", *gaps, notes, hidden=_HIDDEN_OF_GAPS)
+    return Section("gaps", "Gaps between slices", *gaps, [what], hidden={*_HIDDEN, "n", "n_slices"})
 
 
 def _models_section(answers: Answers, answer: Answer) -> Section:
@@ -167,7 +188,7 @@ def _models_section(answers: Answers, answer: Answer) -> Section:
     title = _models_title(answers)
     drawings = drawings_of(title, "differences", answer.rows, "diff", sort=False)
     notes = [_models_note(answers)]
-    return Section("compared", title, *answer, notes, drawings=drawings, hidden=_HIDDEN_OF_MODELS)
+    return Section("compared", title, *answer, notes, drawings=drawings, hidden=_HIDDEN)
 
 
 def _models_by_key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
@@ -177,7 +198,12 @@ def _models_by_key_section(answers: Answers, key: SectionKey, answer: Answer) ->
     min_n = answers.settings.min_n
     few = [f"Only slices with at least {min_n} rows."] if key.joins and min_n else []
     notes = [_models_note(answers), *few, *section.notes]
-    return replace(section, id=f"compared:{key.name}", notes=notes, hidden=_HIDDEN_OF_MODELS)
+    if key.joins:  # Most keys are null in a row.
+        words = slices_in_words(section.rows, key.columns).alias(SAID)
+        rows = section.rows.select(words, *without(section.rows, key.columns))
+        section = replace(section, rows=rows)
+    hidden = {*_HIDDEN, "metric"}
+    return replace(section, id=f"compared:{key.name}", notes=notes, hidden=hidden)
 
 
 def _models_title(answers: Answers) -> str:
@@ -187,7 +213,8 @@ def _models_title(answers: Answers) -> str:
 def _models_note(answers: Answers) -> str:
     first, end = answers.models[0], "below" if answers.less_is_better else "above"
     means = f"A difference {end} 0 means that the model is better than {first}."
-    return f"Only rows with a prediction from both models are compared. {means}"
+    what = f"score is of the model, reference of {first}, diff score minus reference"
+    return f"Only rows with a prediction from both models are compared: {what}. {means}"
 
 
 def _key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
@@ -197,7 +224,8 @@ def _key_section(answers: Answers, key: SectionKey, answer: Answer) -> Section:
     section = _section_of_slices(answers, key, answer, metric, title=alt, draw="slices")
     on_charts, drawings = section.on_charts, section.drawings
     number = answer.rows.select(map(as_expr, key.columns)).n_unique()
-    notes = [f"{text}." for _, text in undefined_in_words(answer.rows, metric, "slices")]
+    notes = [f"The scores by {key.name}, with limits of {metric}."]
+    notes += [f"{text}." for _, text in undefined_in_words(answer.rows, metric, "slices")]
     if number > MAX_LINES and not section.is_time:
         notes = [f"Among {number:,} slices, some look bad by chance alone.", *notes]
         drawings = [*_funnels(answers, key, alt, _sorted(answers, key, answer.rows, metric))]
@@ -253,7 +281,6 @@ def _score_sections(answers: Answers) -> Iterator[Section]:
         which = f"the lowest by {SCORE_METRICS[0]}"
         notes += [f"The table holds {MAX_TABLE_ROWS:,} of {rows.height:,} rows, {which}."]
     hidden = [SET, *(f"{metric}_se" for metric in SCORE_METRICS)]
-    hidden += [f"{SCORE_METRICS[-1]}_{end}" for end in ("low", "high")]  # always null
     title = "How good are the scores?"
     yield Section("scores", title, rows.head(MAX_TABLE_ROWS), query, notes, hidden=hidden)
     for answer in calibrated:
@@ -299,13 +326,14 @@ def _section_of_slices(
     `draw` draws slices that are not of time, each as a line.
     """
     keys = [as_expr(column) for column in key.columns]
-    slices = answer.rows
+    slices, on_charts = answer.rows, list[str]()
     of_time = key.is_time or (len(keys) == 1 and is_calendar(slices.schema[key.columns[0]]))
     if of_time:
         which = order = "last"
         rows = slices.tail(MAX_TABLE_ROWS)
         shown = slices.filter(keys[0].rank("dense", descending=True) <= _MAX_TIMES)
-        drawings = drawings_of(title, "over_time", shown, score, metric=score)
+        drawn = without(shown, [] if draw == "slices" else ["baseline", "metric"])
+        drawings = drawings_of(title, "over_time", drawn, score, metric=score)
     else:
         which = "highest" if answers.less_is_better else "lowest"
         order = f"{which} by {score}"
@@ -316,14 +344,15 @@ def _section_of_slices(
         if draw == "slices":
             lines = _with_total(key, shown, answers.total.rows)
             drawings = drawings_of(title, draw, lines, score, metric=score, sort=False)
+            on_charts += ["The dashed line is of all rows."]
         else:
             drawings = drawings_of(title, draw, shown, score, sort=False)
     n_slices, n_shown = (frame.select(keys).n_unique() for frame in (slices, shown))
-    notes, on_charts = [*filter(None, [key.note])], list[str]()
+    notes = [*filter(None, [key.note])]
     if rows.height < slices.height:
         notes += [f"The table holds {rows.height:,} of {slices.height:,} rows, the {order}."]
     if drawings and n_shown < n_slices:
-        on_charts = [f"The chart shows the {which} {n_shown} of {n_slices:,} slices."]
+        on_charts += [f"The chart shows the {which} {n_shown} of {n_slices:,} slices."]
     id_ = f"by:{key.name}"
     return Section(id_, title, rows, answer.query, notes, on_charts, drawings, is_time=of_time)
 

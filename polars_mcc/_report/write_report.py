@@ -7,19 +7,20 @@ import html
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from polars_mcc._base.values_as_text_or_markdown import in_markdown, json_rows
-from polars_mcc._display.table_and_to_numpy import cell_texts, key_columns, with_texts
+from polars_mcc._display.table_and_to_numpy import key_columns, with_texts
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._report.keys_counted_once import Collect, section_keys
+from polars_mcc._report.metrics_in_words import in_words
 from polars_mcc._report.report_data import ReportSettings, answers
-from polars_mcc._report.sections import sections
-from polars_mcc._report.summary import Report, verdict
+from polars_mcc._report.sections import Section, sections, shown
+from polars_mcc._report.summary import Report, sentences
 from polars_mcc._version import __version__
 
 _MAX_MARKDOWN_ROWS = 20  # rows of a table in Markdown: a comment should be short
@@ -29,18 +30,22 @@ _HTML_ESCAPES = str.maketrans({"\n": "&#10;", "\r": "&#13;", "@": "@<!-- -->"})
 
 def markdown(report: Report) -> str:
     """Write a report as Markdown: the verdict, the total, and all other tables folded."""
-    verdict = [f"{'  ' * said.is_detail}- {in_markdown(said.text)}" for said in report.verdict]
+    verdict = [f"- {in_markdown(said.text)}" for said in report.verdict]
     blocks = [f"## {in_markdown(report.answers.settings.title)}", "\n".join(verdict)]
+    words = [f"**{in_markdown(name)}**: {in_markdown(text)}" for name, text in report.words.items()]
+    blocks += ["; ".join(words) + "."]
     for section in report.sections:
-        if section.rows.is_empty():
+        said = report.said_of(section)
+        if section.rows.is_empty() and not said:
             continue
-        rows = section.rows.drop(section.hidden, strict=False)
-        shown = rows.tail(_MAX_MARKDOWN_ROWS) if section.is_time else rows.head(_MAX_MARKDOWN_ROWS)
+        rows, cut = section.rows, -_MAX_MARKDOWN_ROWS if section.is_time else 0
+        first = rows[cut:][:_MAX_MARKDOWN_ROWS] if rows.height > _MAX_MARKDOWN_ROWS else rows
         which = "last" if section.is_time else "first"
-        notes = [*section.notes]
+        notes = [*section.notes, *said]
         if rows.height > _MAX_MARKDOWN_ROWS:
             notes.append(f"The {which} {_MAX_MARKDOWN_ROWS} of {rows.height:,} rows.")
-        block = "\n\n".join([*map(in_markdown, notes), _markdown_table(shown)])
+        tables = [_markdown_table(section, first)] if rows.height else []
+        block = "\n\n".join([*map(in_markdown, notes), *tables])
         if section.id != "total":
             title = html.escape(section.title).translate(_HTML_ESCAPES)
             block = f"<details><summary>{title}</summary>\n\n{block}\n\n</details>"
@@ -62,9 +67,12 @@ def as_json(report: Report) -> str:
             {"kind": sentence.kind, "text": sentence.text, "section": sentence.about}
             for sentence in report.verdict
         ],
+        "words": {**report.words},
+        "sensitive": [key.name for key in report.answers.sensitive],
         "sections": [
             {"id": section.id, "title": section.title, "query": section.query}
-            | {"notes": [*section.notes], "rows": json_rows(_castable(section.rows))}
+            | {"notes": [*section.notes], "sentences": report.said_of(section)}
+            | {"rows": json_rows(_castable(section.rows))}
             for section in report.sections
         ],
         "made": {**report.made},
@@ -83,11 +91,12 @@ def _castable(rows: pl.DataFrame) -> pl.DataFrame:
     return with_texts(rows, lacking)
 
 
-def _markdown_table(rows: pl.DataFrame) -> str:
+def _markdown_table(section: Section, rows: pl.DataFrame) -> str:
+    heads, columns, texts = zip(*shown(section, rows), strict=True)
     lines = [
-        [*map(in_markdown, rows.columns)],
-        ["---:" if dtype.is_numeric() else "---" for dtype in rows.dtypes],
-        *([*map(in_markdown, row)] for row in zip(*cell_texts(rows).values(), strict=True)),
+        [*map(in_markdown, heads)],
+        ["---:" if column.dtype.is_numeric() else "---" for column in columns],
+        *([*map(in_markdown, row)] for row in zip(*texts, strict=True)),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -103,22 +112,26 @@ def write_report(
     reason = "some of its answers are of the labelled rows alone"
     log.roles.check_without("report", reason, "reweight")
     versions = {"polars_mcc": __version__, "Polars": pl.__version__}
-    with ExitStack() as stack:
-        if settings.format == "html":
-            from polars_mcc._report import html_page  # noqa: PLC0415 - altair is optional
+    if settings.format == "html":
+        from polars_mcc._report import html_page  # noqa: PLC0415 - altair is optional
 
-            versions["altair"] = html_page.ALTAIR
-            script = stack.enter_context(html_page.libraries())
-        all_answers = answers(log, section_keys(log, keys), collect, settings)
-        versions["Python"] = platform.python_version()
-        made = {
-            **(made_by or {}),
-            "made": f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
-            "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-        }
-        content = Report(all_answers, verdict(all_answers), [*sections(all_answers)], made)
-        if settings.format == "md":
-            return markdown(content)
-        if settings.format == "json":
-            return as_json(content)
-        return html_page.page(content, script)
+        versions["altair"] = html_page.ALTAIR
+    every = section_keys(log, [*settings.sensitive, *keys])
+    n_sensitive = len(section_keys(log, settings.sensitive))
+    if others := [key.name for key in every[:n_sensitive] if not key.is_column]:
+        raise ValueError(f"sensitive takes columns, each for itself, but {others} are none")
+    all_answers = replace(answers(log, every, collect, settings), n_sensitive=n_sensitive)
+    versions["Python"] = platform.python_version()
+    made = {
+        **(made_by or {}),
+        "made": f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+    }
+    content = Report(
+        all_answers, sentences(all_answers), [*sections(all_answers)], in_words(all_answers), made
+    )
+    if settings.format == "md":
+        return markdown(content)
+    if settings.format == "json":
+        return as_json(content)
+    return html_page.page(content)

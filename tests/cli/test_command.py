@@ -539,10 +539,10 @@ def test_a_report_of_several_metrics(planted):
     [first, second] = log.compare(metrics=["mcc", "cost(fn=10, fp=1)"]).to_dicts()
     texts = [said["text"].replace("\u00a0", " ") for said in found["verdict"]]
     for name, row in (("MCC", first), ("cost", second)):
-        start = f"other is better than pred: the difference in {name} is {row['diff']:+.3f}"
-        assert any(text.startswith(start.replace("-", "−")) for text in texts), texts
-    scores = [text for text in texts if text.startswith("pred: ")]
-    assert [text.split()[1] for text in scores if " is " in text][:2] == ["MCC", "cost"]
+        told = f"other is better than pred: the difference in {name} is {row['diff']:+.3f}"
+        assert any(told.replace("-", "−") in text for text in texts), texts
+    [scores] = [text for text in texts if text.startswith("pred: MCC is ")]
+    assert "; pred: cost is " in scores
     tables = {section["id"]: section["rows"] for section in found["sections"]}
     assert [row["metric"] for row in tables["compared"]] == ["mcc", "cost"]
     assert {row["metric"] for row in tables["gaps"]} == {"mcc", "cost", "fnr", "fpr"}

@@ -59,9 +59,8 @@ def told(log, *keys, **options) -> dict:
     for part, id_ in (("sections", "id"), ("verdict", "section")):
         found[part] = [one for one in found[part] if one[id_] != "compared:pairs of keys"]
     for sentence in found["verdict"]:
-        if sentence["kind"] == "regression":
-            none = r"in any of .* slices by (.*?)(, pairs of keys)?\.$"
-            sentence["text"] = re.sub(none, r"in any by \1.", sentence["text"])
+        if sentence["kind"] == "comparison":
+            sentence["text"] = re.sub(r", and it is .*? of \d+ slices.*", "", sentence["text"])
     return found
 
 

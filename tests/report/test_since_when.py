@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 
 import numpy as np
 import polars as pl
@@ -12,6 +11,7 @@ import pytest
 from runner import invoke
 from sklearn.metrics import matthews_corrcoef
 from support import first
+from test_page import specs_of
 
 START = dt.datetime(2026, 2, 15, 5)
 DAYS, OF_DAY = 40, 120
@@ -34,12 +34,12 @@ def log_of(fall: float = 0.45, common: tuple[float, float] = (0.25, 0.25)) -> pl
 
 
 def told(log, *keys, **options) -> tuple[list[str], dict | None]:
-    """The sentences of changes, and the section."""
+    """The sentence of the verdict on changes, and the section."""
     report = json.loads(log.report(*keys, format="json", **options))
-    texts = [one for one in report["verdict"] if one["kind"] in {"changes", "change"}]
-    assert all(one["section"] == "since" for one in texts)
+    texts = [one["text"] for one in report["verdict"] if one["kind"] == "changes"]
+    assert all(one["section"] == "since" for one in report["verdict"] if one["text"] in texts)
     sections = [section for section in report["sections"] if section["id"] == "since"]
-    sentences = [one["text"].replace("\u00a0", " ") for one in texts]
+    sentences = [text.replace("\u00a0", " ") for text in texts]
     return sentences, sections[0] if sections else None
 
 
@@ -64,23 +64,26 @@ def test_the_sentence_has_the_scores_of_the_rows():
     log = log_of()
     texts, section = told(log.mcc(time="ts"), "country", "device", "ts")
     of_slices, names = [log.filter(country="DE")], ["country = DE"]
-    assert texts[0] == "1 of 6 slices became worse on some day."
     parts = {row["slice"]: row["part_of"] for row in section["rows"] if row["part_of"]}
     assert parts == dict.fromkeys(["all rows", "device = 0", "device = 1"], "country = DE")
     since = {row["slice"]: row["since"] for row in section["rows"]}
     assert since["country = DE"] == "2026-03-12"
     healthy = {"country = FR", "country = IT"}
     assert {*since} == {*names, *parts, *healthy}, "no slice is of times"
-    assert len(texts) == 2
+    told_of = {row["slice"]: row for row in section["rows"]}
     for name, rows in zip(names, of_slices, strict=True):
-        [text] = [text for text in texts if f", {name}:" in text]
         is_after = pl.col("ts").dt.date() >= dt.date.fromisoformat(since[name])
         before, after = rows.filter(~is_after), rows.filter(is_after)
-        given = mcc(before) + explained(after, rows) - explained(before, rows)
-        assert text.startswith(
-            f"Since {since[name]}, {name}: MCC {mcc(after):.3f}, {mcc(before):.3f} before; given "
-            f"its labels {given:.3f} (p "
-        )
+        row, given = told_of[name], mcc(before) + explained(after, rows) - explained(before, rows)
+        assert row["verdict"] == "worse"
+        assert row["score"] == pytest.approx(mcc(after))
+        assert row["reference"] == pytest.approx(mcc(before))
+        assert row["score"] - row["diff"] == pytest.approx(given)
+    [text], row = texts, told_of["country = DE"]
+    assert text == (
+        "1 of 6 slices became worse on some day: since 2026-03-12, country = DE has MCC "
+        f"{row['score']:.3f}, {row['reference']:.3f} before (p < 0.001)."
+    )
     expected = log.mcc(time="ts").changes("country")
     assert section["query"].endswith(
         '.changes(each("country", "device", total=True), min_n=30, ci=0.95)'
@@ -94,10 +97,8 @@ def test_no_change_is_said_and_so_is_a_moved_mix():
     assert {row["verdict"] for row in section["rows"]} == {"no change"}
     log = log_of(0.08, (0.5, 0.02)).mcc(time="ts")
     texts, section = told(log)
-    assert texts == [
-        "No change: none of 1 slice became worse on some day.",
-        "MCC moved with the mix of labels, and not given the labels: all rows since 2026-03-12.",
-    ]
+    [text] = texts
+    assert text.startswith("No change: none of 1 slice became worse on some day, though MCC moved")
     assert section["rows"][0]["verdict"] == "labels moved"
     few, _ = told(log_of().mcc(time="ts"), min_n=10**6)
     assert few == ["No slice has enough rows to say since when it is worse."]
@@ -140,14 +141,13 @@ def test_logs_of_other_kinds(kind):
         log = log.with_columns(ts=pl.when(pl.col("device") == 0).then("ts"))
     texts, section = told(log.mcc(**described), key)
     model = " (pred)" if kind == "models" else ""
-    assert any(text.startswith(f"Since 2026-03-12, {key} = DE{model}: MCC 0.") for text in texts)
+    assert f"since 2026-03-12, {key} = DE{model} has MCC 0." in texts[0]
     assert ("Rows without a time are not used." in section["notes"]) == (kind == "null time")
 
 
-def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path):
+def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path, monkeypatch):
     log = log_of().mcc(time="ts")
-    page = log.report("country", "device")
-    specs = json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
+    specs = specs_of(monkeypatch, log.report, "country", "device")
     drawn = [
         spec for spec in specs if "rect" in [one["mark"]["type"] for one in spec.get("layer", ())]
     ]
@@ -160,7 +160,7 @@ def test_the_page_draws_the_surest_and_markdown_has_the_table(tmp_path):
     assert len(titles) == 1
     text = log.report("country", format="md")
     assert "<summary>Since when</summary>" in text
-    assert "  - Since 2026-03-12, country = DE: MCC 0." in text
+    assert ": since 2026-03-12, country = DE has MCC 0." in text
     log_of().write_parquet(tmp_path / "log.parquet")
     out = tmp_path / "report.json"
     command = ["report", str(tmp_path / "log.parquet"), "--by", "country", "--time", "ts"]
@@ -214,17 +214,16 @@ def test_one_failure_is_one_sentence_and_the_worst_slices_are_asked_too():
     keys = "version", "device", "country"
     texts, section = told(log.mcc(time="ts"), *keys, "ts")
     name = "version = 2 and device = 1"
-    assert len(texts) == 2
-    assert texts[0] == "1 of 18 slices became worse on some day."
-    assert texts[1].startswith(f"Since 2026-04-10, {name}: MCC ")
+    start = "1 of 18 slices became worse on some day: since 2026-04-10, "
+    assert texts[0].startswith(f"{start}{name} has MCC ")
     alone = log.filter(version=2, device=1)
     is_after = pl.col("ts") >= dt.datetime(2026, 4, 10)
     scores = mcc(alone.filter(is_after)), mcc(alone.filter(~is_after))
-    assert f"MCC {scores[0]:.3f}, {scores[1]:.3f} before" in texts[1]
+    assert f"MCC {scores[0]:.3f}, {scores[1]:.3f} before" in texts[0]
     parts = [row for row in section["rows"] if row["verdict"] == "part of"]
     assert len(parts) == 5
     assert {row["part_of"] for row in parts} == {name}
     page = log.mcc(time="ts").report(*keys, "ts")
     assert page.count(f"{name}, since 2026-04-10") >= 1
     alone, _ = told(log.mcc(time="ts"), *keys, depth=1)
-    assert [text for text in alone if text.startswith("Since")] == [alone[1]]
+    assert alone[0].startswith("1 of ")

@@ -53,7 +53,7 @@ def test_markdown_has_the_verdict_and_the_tables():
     assert head.startswith("| model | n | mcc |")
     assert rule.startswith("| --- | ---: | ---: |")
     assert len(rows) == 2
-    assert {line.count("|") for line in (head, rule, *rows)} == {9}
+    assert {line.count("|") for line in (head, rule, *rows)} == {8}
 
 
 @pytest.mark.slow
@@ -62,13 +62,14 @@ def test_text_of_the_log_is_text():
     said = [line for line in text.splitlines() if not line.startswith("    ")]  # else it is code
     assert not re.search(r"(?<!\\)<(?!/?(details|summary|sub)>)", "\n".join(said))
     found = json.loads(hostile_log().mcc.report("<b>country</b>", format="json"))
-    assert {row["<b>country</b>"] for row in found["sections"][3]["rows"]} == {*HOSTILE}
+    [rows] = [one["rows"] for one in found["sections"] if one["id"] == "by:<b>country</b>"]
+    assert {row["<b>country</b>"] for row in rows} == {*HOSTILE}
 
 
 def test_a_cell_stays_a_cell():
     labels = {"gold": [0, 0, 1, 1] * 15, "pred": [0, 0, 1, 1] * 15}
     text = pl.DataFrame({"a|b": ["x\ny", "|"] * 30, **labels}).mcc.report("a|b", format="md")
-    table = re.search(r"<summary>By a\|b</summary>\n\n(.*?)\n\n", text, re.DOTALL)[1]
+    table = re.search(r"<summary>By a\|b</summary>.*?\n\n(\|.*?)\n\n", text, re.DOTALL)[1]
     unescaped = [re.sub(r"\\\|", "", line) for line in table.splitlines()]
     assert len({line.count("|") for line in unescaped}) == 1
     assert len(unescaped) == 4
@@ -93,7 +94,7 @@ def test_no_charts_need_no_altair(form):
 def test_nan_is_not_null_in_json(zero_division, told):
     keys = {"key": [float("nan"), float("inf"), -float("inf"), 0.5, None] * 20}
     log = pl.DataFrame({**keys, "gold": 1, "pred": 1}).mcc(zero_division=zero_division)
-    total, *sections = json.loads(log.report("key", format="json"))["sections"]
+    _, total, *sections = json.loads(log.report("key", format="json"))["sections"]
     assert [row["mcc"] for row in total["rows"]] == [told]
     rows = next(one for one in sections if one["id"] == "by:key")["rows"]
     assert {row["key"] for row in rows} == {"NaN", "Infinity", "-Infinity", 0.5, None}
@@ -130,7 +131,8 @@ def test_keys_of_any_name_and_dtype_are_in_every_format():
     found = json.loads(ODD.mcc.report(*keys, "gold", format="json", **asked))
     text = ODD.mcc.report(*keys, "gold", format="md", **asked)
     page = ODD.mcc.report(*keys, "gold", **asked)
-    assert "None" not in " ".join(sentence["text"] for sentence in found["verdict"])
+    said = " ".join(sentence["text"] for sentence in found["verdict"])
+    assert "None" not in said.replace("None of ", "")
     assert "@ann" not in text
     assert "shape: (" not in page
     scores = {"n", "mcc", "mcc_low", "mcc_high", "accuracy", "f1_macro", "n_null"}
@@ -171,7 +173,7 @@ def test_what_is_behind_is_counted_before_the_list_is_cut():
     )
     found = json.loads(log.mcc.report("key", format="json"))
     [slices] = [one["text"] for one in found["verdict"] if one["kind"] == "slices"]
-    assert slices == "60 slices tested: 25 are worse than the rest of the log. The worst 3:"
+    assert slices.startswith("25 of 60 slices tested are worse than the rest of the log, first: ")
     worst = next(section for section in found["sections"] if section["id"] == "worst")
     assert len(worst["rows"]) == 20
     assert worst["notes"][-1].endswith("The table shows the first 20.")
@@ -191,8 +193,9 @@ def test_logs_without_a_score_have_a_report(zero_division):
         scored = log["pred"].null_count() == 0
         undefined = "MCC is undefined (0/0) over 80 rows."
         assert text == (undefined if scored else "no row is scored.")
-        said = found["verdict"][0]["text"].startswith("all labels of 'gold' are 1: with one gold")
-        assert said is scored
+        said = [one["sentences"] for one in found["sections"] if one["id"] == "labels"]
+        one_class = "all labels of 'gold' are 1: with one gold"
+        assert any(text.startswith(one_class) for texts in said for text in texts) is scored
 
 
 def test_a_metric_that_is_called_as_another_is_the_one_asked_for():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
 from support import first, some_slow
+from test_page import specs_of
 
 from polars_mcc import bins
 from polars_mcc._report import keys_counted_once
@@ -104,9 +104,9 @@ def test_counts_hold_days_not_times(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_page_draws_the_units_over_time():
-    page = log_over(400).mcc(pred=["pred", "other"]).report("at")
-    specs = json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
+def test_a_page_draws_the_units_over_time(monkeypatch):
+    log = log_over(400).mcc(pred=["pred", "other"])
+    specs = specs_of(monkeypatch, log.report, "at")
     lines = [
         layer["encoding"]["x"]
         for spec in specs
@@ -114,7 +114,7 @@ def test_a_page_draws_the_units_over_time():
         if layer["mark"]["type"] == "line"
     ]
     assert {(one["title"], one["type"]) for one in lines} == {("at", "temporal")}
-    assert "at has many values, so it is cut by month." in page
+    assert "at has many values, so it is cut by month." in log.report("at", format="md")
 
 
 @pytest.mark.slow

@@ -125,11 +125,12 @@ def test_scores_confuse_no_labels():
     assert found["confusion"].is_null().all()
 
 
-def test_the_report_says_it_as_a_sentence():
+def test_the_report_has_it_in_its_table():
     log = log_of(LABELS["text"]).filter(~pl.col("country").is_in(["c1", "c2", "c3"]))
     found = json.loads(log.mcc.report("country", metrics="accuracy", format="json"))
-    [told] = [one["text"] for one in found["verdict"] if one["text"].startswith("country = c0:")]
-    assert told.endswith(f". P{sentence_of(log, 'c0', 1)[1:]}.")
+    [rows] = [section["rows"] for section in found["sections"] if section["id"] == "worst"]
+    [told] = [row["confusion"] for row in rows if row["slice"] == "country = c0"]
+    assert told == sentence_of(log, "c0", 1)
 
 
 def test_the_default_metric_lists_it_too():
