@@ -91,7 +91,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
-    """Draw the difference of each slice with its interval, and a line at 0.
+    """Draw the difference of each slice with its interval, and a line at 0; a ratio, at 1.
 
     Args:
         result: A result of `compare`, `contrast`, `drift` or `worst`. Several metrics have a colour
@@ -112,13 +112,15 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
     verbs = "compare(), contrast(), drift() or worst()"
-    style.check_drawable(result, verbs, "diff")
+    is_ratio = "diff" not in result.columns and "ratio" in result.columns
+    effect, same = ("ratio", 1.0) if is_ratio else ("diff", 0.0)
+    style.check_drawable(result, verbs, effect)
     if "metric" in result.columns and result["metric"].n_unique() > 1:
         named = cs.by_name("model", "metric", require_all=False)
         result = result.with_columns(model=pl.concat_str(named, separator=", "))
-    rows = style.rows_to_draw(result, verbs, "diff", interval=True)
-    none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
-    return _forest(rows, "diff", [none.encode(x=alt.X("score"))], sort=sort)
+    rows = style.rows_to_draw(result, verbs, effect, interval=True)
+    none = alt.Chart(pl.DataFrame({"score": [same]})).mark_rule(strokeDash=[4, 3], color=GREY)
+    return _forest(rows, effect, [none.encode(x=alt.X("score"))], sort=sort)
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Charts:

@@ -151,15 +151,17 @@ def test_several_models_have_a_colour_each():
         ),
         LOG.mcc.worst("key", "device", min_n=5, verdicts=True),
         LOG.mcc.worst("key", "device", min_n=5, long=True, verdicts=True),
+        LOG.mcc.contrast("device", metrics="accuracy", ratio=True),
     ],
-    ids=["compare", "models", "drift", "worst", "worst, long"],
+    ids=["compare", "models", "drift", "worst", "worst, long", "ratio"],
 )
 def test_differences(answer):
     chart = plot.differences(answer)
     none, _, points = layers_of(chart)
-    assert none["rows"] == [{"score": 0.0}]
-    drawn = answer.filter(pl.col("diff").is_not_null())
-    assert [row["score"] for row in points["rows"]] == drawn["diff"].to_list()
+    effect, same = ("diff", 0.0) if "diff" in answer.columns else ("ratio", 1.0)
+    assert none["rows"] == [{"score": same}]
+    drawn = answer.filter(pl.col(effect).is_not_null())
+    assert [row["score"] for row in points["rows"]] == drawn[effect].to_list()
     assert {"low", "high"} <= points["rows"][0].keys()
 
 
