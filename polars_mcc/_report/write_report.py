@@ -17,10 +17,9 @@ from polars_mcc._display.table_and_to_numpy import key_columns, with_texts
 from polars_mcc._frame.log_options import Described
 from polars_mcc._keys.any_key import IntoKey
 from polars_mcc._report.keys_counted_once import Collect, section_keys
-from polars_mcc._report.metrics_in_words import in_words
 from polars_mcc._report.report_data import ReportSettings, answers
 from polars_mcc._report.sections import Section, sections, shown
-from polars_mcc._report.summary import Report, sentences
+from polars_mcc._report.summary import Report, in_words, sentences
 from polars_mcc._version import __version__
 
 _MAX_MARKDOWN_ROWS = 20  # rows of a table in Markdown: a comment should be short
