@@ -242,11 +242,12 @@ def test_labels_that_were_counted_are_not_read_again(monkeypatch):
 
     read = []
     labels = warnings_on_labels_and_keys.LogLabels.labels
-    monkeypatch.setattr(
-        warnings_on_labels_and_keys.LogLabels,
-        "labels",
-        lambda *a, **of: read.extend(of) or labels(*a, **of),
-    )
+
+    def watched(rows, *sides, **of):
+        read.append(rows.frame.select(pl.len()).collect().item())
+        return labels(rows, *sides, **of)
+
+    monkeypatch.setattr(warnings_on_labels_and_keys.LogLabels, "labels", watched)
     log = pl.DataFrame({"gold": ["a", "b", "b"] * 5000, "pred": ["a", "a", "b"] * 5000})
     for verb, (keys, options) in {**PLAIN, **DEFERRED}.items():
         if "score" not in options and "positive" not in options and verb not in {"worst", "drift"}:
@@ -254,7 +255,7 @@ def test_labels_that_were_counted_are_not_read_again(monkeypatch):
             asked(renamed, verb, keys, options)
             if verb in DEFERRED:
                 asked(renamed.lazy(), verb, keys, options).lazy().collect()
-    assert read == []
+    assert max(read) < 5000, "only the first rows"
 
 
 @pytest.mark.parametrize(
