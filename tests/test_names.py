@@ -190,8 +190,12 @@ def renamed(value, names: dict[str, str]):
 
 
 def trimmed(found: list) -> list:
-    """Texts without the spaces around them: HTML and Markdown do not show them."""
-    return [one.strip() if isinstance(one, str) else one for one in found]
+    """Texts without the spaces around them, which HTML and Markdown do not show.
+
+    A text that is `null` is in quotes in a table.
+    """
+    plain_texts = (one.replace('"null"', "null") if isinstance(one, str) else one for one in found)
+    return [one.strip() if isinstance(one, str) else one for one in plain_texts]
 
 
 def values_of(chart) -> list:
