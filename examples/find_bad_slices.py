@@ -51,4 +51,4 @@ with pl.Config(fmt_str_lengths=60):
 
 # No slice of these keys fails. verdicts=True shows every slice that was tested, and its p-value.
 looked = digits.mcc.worst("ink_band", "fold", long=True, verdicts=True)
-print(looked.select("slice", "n", "mcc", "p_adjusted", "verdict").head(3).collect())
+print(looked.select("slice", "n", "score", "p_adjusted", "verdict").head(3).collect())

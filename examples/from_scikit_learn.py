@@ -40,7 +40,7 @@ print("MCC of each slice:", log.by("size", ci=0.95).drop("mcc_se", "n_null"), se
 # worst cuts numbers into bins, and tries single columns and pairs of columns.
 failing = log.worst("radius", "texture", long=True)
 with pl.Config(fmt_str_lengths=60):
-    print("Slices that fail:", failing.select("model", "slice", "n", "mcc"), sep="\n")
+    print("Slices that fail:", failing.select("model", "slice", "n", "score"), sep="\n")
 
 compared = log.compare("size").select("size", "reference", "score", "diff_low", "diff_high")
 print("y_pred_new (b) beats y_pred (a) where diff_low is above 0:", compared, sep="\n")

@@ -31,8 +31,8 @@ def markdown(report: Report) -> str:
     """Write a report as Markdown: the verdict, the total, and all other tables folded."""
     verdict = [f"- {in_markdown(said.text)}" for said in report.verdict]
     blocks = [f"## {in_markdown(report.answers.settings.title)}", "\n".join(verdict)]
-    words = [f"**{in_markdown(name)}**: {in_markdown(text)}" for name, text in report.words.items()]
-    blocks += ["; ".join(words) + "."]
+    words = (f"- {in_markdown(name)}: {in_markdown(text)}" for name, text in report.words.items())
+    blocks += ["\n".join(words)]
     for section in report.sections:
         said = report.said_of(section)
         if section.rows.is_empty() and not said:
