@@ -378,7 +378,9 @@ def report(
         "filter": sliced.of_log.filter or "",
     }
     made_by = {what: text for what, text in made_by.items() if text}
-    options = {**vars(asked), "format": form, "sensitive": log.columns["sensitive"] or ()}
+    sensitive = log.columns["sensitive"] or ()  # one column, or several
+    sensitive = sensitive if isinstance(sensitive, (list, tuple)) else [sensitive]
+    options = {**vars(asked), "format": form, "sensitive": sensitive}
     with seen(log.log.roles.positive_label) as labels:
         settings = ReportSettings(**options, in_words=in_shell)
         page = write_report(log.log, log.keys, log.collect, settings, made_by)

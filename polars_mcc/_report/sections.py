@@ -211,8 +211,11 @@ def _models_title(answers: Answers) -> str:
 
 
 def _models_note(answers: Answers) -> str:
-    first, end = answers.models[0], "below" if answers.less_is_better else "above"
-    means = f"A difference {end} 0 means that the model is better than {first}."
+    first, directions = answers.models[0], {one.less_is_better for one in answers.settings.scored}
+    means = "Whether that is better, the verdict says."
+    if directions in ({True}, {False}):
+        end = "below" if True in directions else "above"
+        means = f"A difference {end} 0 means that the model is better than {first}."
     what = f"score is of the model, reference of {first}, diff score minus reference"
     return f"Only rows with a prediction from both models are compared: {what}. {means}"
 

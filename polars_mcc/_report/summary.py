@@ -181,9 +181,11 @@ def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
     heads = []
     for what, rows in asked or [("slices of one key", gaps)]:
         sure = rows.filter(verdict="gap")
-        if names:  # A share has a ratio.
+        if names:  # A share has a ratio, and the metrics asked for are what the review is about.
             is_share = pl.col("metric").is_in(answers.shares)
-            sure = sure.sort(is_share, descending=True, maintain_order=True)
+            is_asked = pl.col("metric").is_in([metric.name for metric in answers.settings.scored])
+            by = [is_share & is_asked, is_share]
+            sure = sure.sort(by, descending=True, maintain_order=True)
         if sure.height:
             heads.append(_gap_in_words(answers, sure.row(0, named=True)))
         elif rows["diff"].is_null().all():

@@ -194,7 +194,9 @@ def check(
     unasked = defaults.CHECKED_N if of_gaps is None else defaults.MIN_N
     min_n = unasked if min_n is None else min_n
     if of_gaps is not None:
-        return _decided(*judged_gaps(log, keys, of_gaps, min_n, ci))
+        found = judged_gaps(log, keys, of_gaps, min_n, ci)
+        _check_labels_of_gaps(log, found[0], [*of_gaps.limits])
+        return _decided(*found)
     rules = [
         *gates.required(metric, "min", min, labels),
         *gates.required(metric, "max", max, labels),
@@ -336,6 +338,16 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
                 labels = log(pred=None) if is_gold_alone else log
                 for sentence in sentences(LogLabels.of(labels)):
                     raise ValueError(sentence)
+
+
+def _check_labels_of_gaps(
+    log: Described[Any], gaps: pl.DataFrame, metrics: Sequence[Metric]
+) -> None:
+    """Do so if a gap is nothing, as it is without the positive label. The log is counted again."""
+    if (gaps["diff"].fill_null(0.0) == 0).any():
+        marks = _marks(metrics, None, is_per_class=bool(log.roles.score_labels))
+        marked = of_metrics(log, [], marks, None).lazy().collect()
+        _check_labels(log, marked, [name for name in marked.columns if name == "model"])
 
 
 def _against(

@@ -268,3 +268,16 @@ def test_no_column_is_cut_on_paper(browser, tmp_path, page):
     assert len(rights) > 15
     assert max(rights) <= 718
     assert len(pdf) > 100_000
+
+
+def test_what_is_asked_is_told_of_a_sensitive_key_and_no_direction_of_metrics_that_have_several():
+    log = LOG.mcc(pred=["old", "new"])
+    log = log(positive=1)
+    texts = said(log, sensitive="race", metrics="selection_rate")
+    [told] = [text for text in texts if " a gap of " in text]
+    assert "selection_rate is " in told
+    mixed, one = (
+        log.report("race", metrics=names, format="md") for names in (["mcc", "fnr"], ["fnr"])
+    )
+    assert "Whether that is better, the verdict says." in mixed
+    assert "A difference below 0 means that the model is better than old." in one

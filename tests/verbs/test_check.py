@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 import pickle
@@ -863,3 +864,31 @@ def test_a_gate_of_one_night_fails_as_nights_that_are_corrected_one_by_one():
     }
     assert {*every} == each
     assert 0 < len(each) < 6
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize(
+    "gate",
+    [
+        {"max_gap": {"selection_rate": 0.05}},
+        {"max_gap": {"fpr": 0.05}, "ci": 0.95},
+        {"max_gap": {"tnr": 0.05}},
+        {"max_gap": {"ppv": 0.05}},
+        {"min_ratio": {"selection_rate": 0.8}},
+    ],
+    ids=str,
+)
+def test_a_gap_of_a_positive_label_that_no_row_has_is_refused(gate, lazy):
+    log = pl.DataFrame({"gold": ["yes", "no"] * 80, "pred": ["yes"] * 100 + ["no"] * 60})
+    log = log.with_columns(key=pl.int_range(pl.len()) < 80)
+    log = log.lazy() if lazy else log
+    with pytest.raises(ValueError, match="no scored row has the positive label 'Yes'"):
+        log.mcc(positive="Yes").check("key", **gate)
+    with contextlib.suppress(polars_mcc.CheckError):
+        log.mcc(positive="yes").check("key", **gate)
+
+
+def test_a_gap_of_labels_that_never_meet_is_refused():
+    log = pl.DataFrame({"gold": ["yes", "no"] * 80, "pred": ["Y", "N"] * 80, "key": [1, 2] * 80})
+    with pytest.raises(ValueError, match="label"):
+        log.mcc.check("key", max_gap={"accuracy": 0.05})
