@@ -225,9 +225,8 @@ def check(
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
     judging = gates.Judging(rules, ci, correction, is_small)
     marked = judging.marked(slices.collect(), is_frequency=log.roles.is_frequency)
-    roles = {rule.metric.role for rule in rules}
-    has_models = log.roles.has_models(roles) or isinstance(no_worse_than, str)
-    models = ["model"] if has_models else []
+    has_models = log.roles.has_models({rule.metric.role for rule in rules})
+    models = ["model"] if has_models or isinstance(no_worse_than, str) else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = judging.unjudged(marked, models)
