@@ -115,12 +115,14 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
     is_ratio = "diff" not in result.columns and "ratio" in result.columns
     effect, same = ("ratio", 1.0) if is_ratio else ("diff", 0.0)
     style.check_drawable(result, verbs, effect)
-    if "metric" in result.columns and result["metric"].n_unique() > 1:
+    metrics = result["metric"].unique().to_list() if "metric" in result.columns else []
+    title = f"{effect} of {metrics[0]}" if len(metrics) == 1 else effect
+    if len(metrics) > 1:
         named = cs.by_name("model", "metric", require_all=False)
         result = result.with_columns(model=pl.concat_str(named, separator=", "))
     rows = style.rows_to_draw(result, verbs, effect, interval=True)
     none = alt.Chart(pl.DataFrame({"score": [same]})).mark_rule(strokeDash=[4, 3], color=GREY)
-    return _forest(rows, effect, [none.encode(x=alt.X("score"))], sort=sort)
+    return _forest(rows, title, [none.encode(x=alt.X("score"))], sort=sort)
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Charts:

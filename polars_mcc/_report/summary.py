@@ -72,11 +72,11 @@ def sentences(answers: Answers) -> list[Sentence]:
     ]
 
 
-def _in_one(clauses: Sequence[str], kind: str, about: str, what: str) -> Iterator[Sentence]:
+def _in_one(clauses: Sequence[str], kind: str, about: str) -> Iterator[Sentence]:
     """One sentence of the first clauses, which says how many more there are."""
     more = len(clauses) - _MAX_CLAUSES
     if clauses:
-        last = [f"and {more:,} more {what}"] if more > 0 else []
+        last = [f"and {more:,} more"] if more > 0 else []
         yield Sentence(f"{'; '.join([*clauses[:_MAX_CLAUSES], *last])}.", kind, about)
 
 
@@ -108,7 +108,7 @@ def _score_sentences(answers: Answers) -> Iterator[Sentence]:
                 interval = f" ({_interval_text(answers, row, metric)})" if has_interval else ""
                 score = f"{_metric_name(metric)} is {_score(row[metric])}{interval} over {base}"
             clauses.append(f"{model}{score}")
-    yield from _in_one(clauses, "score", "total", "scores")
+    yield from _in_one(clauses, "score", "total")
     if counts_as:
         yield Sentence(f"0/0 counts as {counts_as:g} in every score.", "meaning", "total")
     # What the first model's MCC would mean in the simplest of logs.
@@ -142,7 +142,7 @@ def _model_sentences(answers: Answers) -> Iterator[Sentence]:
         if metric == answers.metric and verdict != "differs":
             numbers += _in_slices(answers, name, _OTHERS.get(verdict, [*_OTHERS]))
         clauses.append(f"{result}: {numbers}")
-    yield from _in_one(clauses, "comparison", "compared", "comparisons")
+    yield from _in_one(clauses, "comparison", "compared")
 
 
 _OTHERS = {"better": ["worse"], "worse": ["better"]}
@@ -195,7 +195,7 @@ def _gap_sentences(answers: Answers) -> Iterator[Sentence]:
             heads.append(f"No gap between {what} is significant")
     for head in heads[: _MAX_GAPS - 1]:
         yield Sentence(f"{head}.", "gaps", "gaps")
-    yield from _in_one(heads[_MAX_GAPS - 1 :], "gaps", "gaps", "sensitive keys")
+    yield from _in_one(heads[_MAX_GAPS - 1 :], "gaps", "gaps")
 
 
 def _gap_in_words(answers: Answers, row: Mapping[str, Any]) -> str:
@@ -265,7 +265,7 @@ def _unscored_sentences(answers: Answers) -> Iterator[Sentence]:
         of_model = f" for model {row['pred']}" if answers.has_models else ""
         rows = f"{rows_in_words(row['n_null'])} {'is' if row['n_null'] == 1 else 'are'}"
         clauses.append(f"{rows} not scored{of_model}: {row['reason']}")
-    yield from _in_one(clauses, "unscored", "unscored", "reasons")
+    yield from _in_one(clauses, "unscored", "unscored")
     if answers.waiting_since and answers.waiting_since[0] is not None:
         oldest, middle, newest = answers.waiting_since
         sentence = f"The rows that wait are of {oldest} to {newest}, half of them since {middle}."

@@ -71,9 +71,9 @@ def test_many_models_metrics_and_reasons_stay_one_sentence():
     models = log.with_columns(m1=pl.when(pl.int_range(pl.len()) % 9 > 0).then("m1"))
     models = models.mcc(pred=["old", *(f"m{at}" for at in range(6))], positive=1)
     texts = said(models, "race", "sex", "age", metrics=["fnr", "fpr"], sensitive=["race", "sex"])
-    assert "; and 11 more scores." in texts[0]
-    assert "; and 9 more comparisons." in texts[1]
-    assert texts[-1].endswith("; and 6 more reasons.")
+    assert "; and 11 more." in texts[0]
+    assert "; and 9 more." in texts[1]
+    assert texts[-1].endswith("; and 6 more.")
 
 
 def test_a_sensitive_key_is_first_and_in_the_verdict(written):
