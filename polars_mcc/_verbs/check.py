@@ -343,8 +343,9 @@ def _check_labels_of_gaps(
     log: Described[Any], gaps: pl.DataFrame, metrics: Sequence[Metric]
 ) -> None:
     """Do so if a gap is nothing, as it is without the positive label. The log is counted again."""
-    if (gaps["diff"].fill_null(0.0) == 0).any():
-        marks = _marks(metrics, None, is_per_class=bool(log.roles.score_labels))
+    marks = _marks(metrics, None, is_per_class=bool(log.roles.score_labels))
+    marks = [mark for mark in marks if mark.name in {_HITS, _POSITIVE}]
+    if marks and (gaps["diff"].fill_null(0.0) == 0).any():
         marked = of_metrics(log, [], marks, None).lazy().collect()
         _check_labels(log, marked, [name for name in marked.columns if name == "model"])
 
