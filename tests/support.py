@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import strategies as st
+from polars.io.plugins import register_io_source
 from tables import counts_of
 
 import polars_mcc
@@ -157,3 +158,18 @@ def ask(frame, verb: str, *keys, **options):
     """Call a verb of a log; options that describe the columns go to `PredictionLog`."""
     about = {name: options.pop(name) for name in [*options] if name in LOG_OPTIONS}
     return getattr(polars_mcc.PredictionLog(frame, **about), verb)(*keys, **options)
+
+
+def source_of(frame: pl.DataFrame) -> tuple[pl.LazyFrame, list[pl.Expr | None]]:
+    """A source of rows, and the predicates of the queries that read it, in order."""
+    predicates: list[pl.Expr | None] = []
+
+    def rows(with_columns, predicate, n_rows, _):
+        if n_rows is not None:  # A look at the first labels, for remarks.
+            yield frame.select(with_columns).head(n_rows)
+            return
+        predicates.append(predicate)
+        chosen = frame if predicate is None else frame.filter(predicate)
+        yield chosen if with_columns is None else chosen.select(with_columns)
+
+    return register_io_source(rows, schema=frame.schema, is_pure=True), predicates

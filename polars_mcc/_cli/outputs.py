@@ -48,7 +48,7 @@ _SUFFIXES: dict[str, str] = {
 
 
 def format_of_file(out: Path, form: str, verb: str) -> str:
-    """The format of a file: `form`, or that of the suffix if `form` is for a terminal."""
+    """The format of a file: `form`; if `form` is for a terminal, the format of the suffix."""
     if form not in IN_TERMINAL:
         return form
     suffix = out.suffix.lower()

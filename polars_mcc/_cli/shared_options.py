@@ -166,8 +166,8 @@ class DifferenceOptions:
     Attributes:
         metrics: One metric or several, all of labels or all of scores: names of `polars-mcc
             metrics`. Each is corrected alone. Repeat --metric for several, or write --metric a,b.
-        min_n: The least number of rows of a slice that is judged, and of what it is compared with:
-            with fewer rows, a p-value is too small too often. A score must be of half as many:
+        min_n: A slice is judged if it has so many rows, and the other side too: with fewer
+            rows, a p-value is too small too often. A score must be of half as many:
             "tpr" is of rows with the positive label. With sample weights w, the rows are
             (Σ w)² / Σ w².
         ci: The confidence level of the intervals.

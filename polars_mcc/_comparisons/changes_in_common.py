@@ -29,7 +29,7 @@ def with_surer(
     counted: Callable[[pl.DataFrame], pl.DataFrame],
     verdicts: Callable[[pl.DataFrame], Collection[str]],
 ) -> pl.DataFrame:
-    """Say which changes are part of a surer one: in `verdict`, and in `PART_OF` of which slice.
+    """Say in `verdict` which changes are part of a surer one; `PART_OF` names its slice.
 
     `seen` has the slices whose change is known, and its period, `SEEN`: what changed since then is
     no part of it. `counted` counts rows of slices; `verdicts` tests them.

@@ -9,9 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._base.allowed_values import (
-    Correction,
-)
+from polars_mcc._base.allowed_values import Correction
 from polars_mcc._base.message_parts import Words, option, refused
 from polars_mcc._counts.sides_and_slices import cut, sides_of
 from polars_mcc._counts.sliced_log import SlicedLog

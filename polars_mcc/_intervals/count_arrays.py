@@ -173,7 +173,7 @@ def labels_and_codes(gold: pl.Series, pred: pl.Series) -> tuple[pl.Series, Ints,
     """All labels of both sides, sorted, nulls first; and the place of each label of both sides."""
     both = pl.concat(side.alias("label") for side in (gold, pred)).to_frame()
     labels = both.unique().sort("label")
-    numbers = labels.with_row_index("code")
+    numbers = labels.with_row_index("code")  # No label is NaN, so one key will do: see `joined`.
     codes = both.join(numbers, "label", "left", nulls_equal=True, maintain_order="left")["code"]
     gold_codes, pred_codes = np.split(codes.cast(pl.Int64).to_numpy(), 2)
     return labels["label"], gold_codes, pred_codes

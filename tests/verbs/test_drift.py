@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact, score_interval, standard_error
-from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from scipy.stats import false_discovery_control
-from support import ask, in_turn
+from support import ask, in_turn, source_of
 
 Z = NormalDist().inv_cdf(0.975)
 BEFORE, AFTER = pl.col("week") == 1, pl.col("week") == 2
@@ -151,16 +150,7 @@ def test_a_period_is_a_boolean():
 
 
 def test_only_the_rows_of_the_periods_are_read():
-    predicates = []
-
-    def rows(with_columns, predicate, n_rows, _):
-        if n_rows is not None:  # A look at the first labels, for remarks.
-            yield LOG.select(with_columns).head(n_rows)
-            return
-        predicates.append(predicate)
-        yield LOG.filter(predicate).select(with_columns)
-
-    log = register_io_source(rows, schema=LOG.schema, is_pure=True)
+    log, predicates = source_of(LOG)
     query = log.mcc(pred="a").drift("key", before=BEFORE, after=AFTER)
     assert not predicates
     assert_frame_equal(query.collect(), LOG.mcc(pred="a").drift("key", before=BEFORE, after=AFTER))

@@ -7,10 +7,9 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from scipy import stats
-from support import in_turn
+from support import in_turn, source_of
 
 import polars_mcc
 from polars_mcc import each
@@ -148,20 +147,10 @@ def test_several_metrics_to_each_reference(to, log):
 
 @pytest.mark.parametrize("verb", TESTS)
 def test_several_metrics_read_the_log_once(verb, log):
-    times = []
-
-    def rows(with_columns, predicate, n_rows, _):
-        if n_rows is not None:  # A look at the first labels, for remarks.
-            yield log.select(with_columns).head(n_rows)
-            return
-        times.append(with_columns)
-        frame = log if predicate is None else log.filter(predicate)
-        yield frame if with_columns is None else frame.select(with_columns)
-
-    source = register_io_source(rows, schema=log.schema, is_pure=True)
+    source, read = source_of(log)
     found = asked(verb, source, "key", metrics=METRICS).collect()
     assert found["metric"].n_unique() == len(METRICS)
-    assert len(times) == 1
+    assert len(read) == 1
 
 
 def test_metrics_of_scores_have_the_same_columns(log):
