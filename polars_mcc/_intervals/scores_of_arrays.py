@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_mcc._counts.class_counts import classes_of_pairs, is_scored
 from polars_mcc._counts.count_rows import merged
 from polars_mcc._counts.reweighted_pairs import reweighted
 from polars_mcc._counts.sliced_log import EPSILON, SlicedLog
@@ -32,6 +33,9 @@ from polars_mcc._intervals.smoothed_tables import Pools, expected_pairs, tables_
 from polars_mcc._metrics.exact_scores import measure_pairs
 from polars_mcc._metrics.metric_type import Metric, Needed
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, numbered
+
+_EXACT = 2**62
+"""The largest sum of integers that is left to arrays."""
 
 
 class Measured(NamedTuple):
@@ -326,12 +330,15 @@ def estimate(
     texts = pl.col([name for name in log.slice if counts.schema[name] == pl.String])
     counts = pairs.with_columns(texts.cast(pl.Categorical)).collect()
     pairs = counts.lazy()
-    if log.pair_splits:
-        pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
     order = sorted(log.slice, key=lambda name: name not in log.slice_splits)
-    scores = measure_pairs(log, pairs, options.metrics, positive=options.positive).collect()
-    scores = scores.sort(order) if order else scores
-    cells = CountedCells.of(log, counts, scores)
+    slices = log.per_slice(log.with_total(pairs), number=pl.lit(0)).collect()
+    slices = slices.sort(order) if order else slices
+    cells = CountedCells.of(log, counts, slices)
+    classes = _exact_classes(log, counts, cells, slices)
+    if log.pair_splits and (classes is None or any(metric.pairs for metric in options.metrics)):
+        pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
+    exact = measure_pairs(log, pairs, options.metrics, classes, positive=options.positive)
+    scores = exact.sort(order).collect() if order else exact.collect()
     scores = scores.with_columns(texts.cast(pl.String))
     scorer = Scorer(
         options.sure,
@@ -343,9 +350,9 @@ def estimate(
         epsilon=log.epsilon,
     )
     pools = None if within is None else _pools(cells.pairs, scores, within, in_pool)
-    exact = {metric.name: floats(scores[metric.name]) for metric in options.sure}
+    known = {metric.name: floats(scores[metric.name]) for metric in options.sure}
     draws, place = cells.draws(scores.height, cells.pairs.slices[cells.pair])
-    measured = scorer.measured(cells.pairs, options, pools, (draws, cells.pair[place]), exact)
+    measured = scorer.measured(cells.pairs, options, pools, (draws, cells.pair[place]), known)
     sizes = [] if (n := draws.n_clusters) is None else [pl.Series("n_clusters", n, pl.Int64)]
     limits = [end for name, known in measured.items() for end in known.interval.columns(name)]
     names = [metric.name for metric in options.metrics]
@@ -354,6 +361,24 @@ def estimate(
     numbers = ["n", *(size.name for size in sizes), *with_limit_columns(names), *log.unscored]
     with_limits = scores.with_columns(*sizes, *limits, **none).select(*log.slice, *numbers)
     return Estimate(with_limits, cells, scorer, pools, measured)
+
+
+def _exact_classes(
+    log: SlicedLog, counts: pl.DataFrame, cells: CountedCells, slices: pl.DataFrame
+) -> pl.LazyFrame | None:
+    """The classes of labels, from the arrays, where no sum of these is rounded or wraps around.
+
+    To add up arrays is faster than to group the two sides of each pair.
+    """
+    if log.is_of_scores or cells.pairs.n.dtype.kind == "f" or cells.n.sum() > _EXACT:
+        return None
+    classes = cells.classes(slices).lazy()
+    if len(cells.row) == counts.height and not counts["n_null"].sum():
+        return classes
+    is_counted = is_scored(log) & (pl.col("n") > 0)
+    rest = counts.lazy().with_columns(n=pl.when(is_counted).then(0).otherwise("n"))
+    both = pl.concat([classes, classes_of_pairs(log, rest)], how="diagonal")
+    return both.group_by(*log.slice, "label").agg(pl.col("unit").max(), pl.col("^.*_n$").sum())
 
 
 def _pools(

@@ -274,17 +274,18 @@ def measure_pairs(
     log: SlicedLog,
     pairs: pl.LazyFrame,
     metrics: Sequence[Metric],
+    classes: pl.LazyFrame | None = None,
     *,
     positive: pl.Expr | None = None,
 ) -> pl.LazyFrame:
-    """Compute the metrics of each slice from its pairs: see `measure`.
+    """Compute the metrics of each slice from its pairs, or `classes` of them: see `measure`.
 
     If labelled rows stand for others, `n` and `n_null` count the rows as they are, and all metrics
     are null where a prediction has no labelled row.
     """
     log, pairs = reweighted(log, pairs)
     of_all = [metric for metric in metrics if not (log.is_reweighted and metric.is_of_labelled)]
-    classes = classes_of_pairs(log, pairs)
+    classes = classes_of_pairs(log, pairs) if classes is None else classes
     scores = measure(log, classes, of_all, pairs=pairs, positive=positive)
     if not log.is_reweighted:
         return scores

@@ -522,3 +522,39 @@ def test_labels_have_the_codes_of_their_order(values, null):
     assert labels.to_list() == [*null, *sorted(values)]
     for side, of_side in zip((gold, pred), codes, strict=True):
         assert [labels[int(code)] for code in of_side] == side.to_list()
+
+
+WEIGHTS = [[1], [0, 0, 3], [0, 2, None], [2**58 // 300], [0.5, 0.0, None]]
+OPTIONS = [{"weight": "w"}, {"sample_weight": "w"}, {"weight": "w", "cluster": "user"}]
+
+
+@pytest.mark.parametrize("nulls", ["drop", "label"])
+@pytest.mark.parametrize("rows", [0, 1, 300])
+def test_an_interval_changes_no_bit_of_a_score(rows, nulls):
+    """With an interval, scores of integer weights come from arrays, and else from a plan."""
+    known = polars_mcc.metrics().filter(pl.col("from").is_in(["classes", "pairs"]))["metric"]
+    names = ["mcc", *known[1::9]]
+    labels = pl.Enum(["a", "b", "c"])
+    log = pl.DataFrame(
+        {
+            "key": pl.Series(rng.integers(0, 9, rows)) // (4 if nulls == "label" else 1),
+            "user": rng.integers(0, 9, rows),
+            **{
+                side: rng.choice([*labels.categories, None], rows).tolist()
+                for side in ("gold", "pred")
+            },
+        },
+        schema_overrides={"key": pl.Int64, "gold": labels, "pred": labels},
+    )
+    reached = 0
+    for weights in WEIGHTS:
+        dtype = pl.Float64 if 0.5 in weights else pl.Int64
+        w = pl.Series("w", rng.choice(weights, rows).tolist(), dtype)
+        for options in OPTIONS:
+            described = log.with_columns(w).mcc(positive="a", nulls=nulls, **options)
+            for keys in ([], [polars_mcc.rollup("key")]):
+                plain = described.by(*keys, metrics=names)
+                found = described.by(*keys, metrics=names, ci=0.9).select(plain.columns)
+                assert_frame_equal(found, plain, check_exact=True)
+                reached += 1
+    assert reached == len(WEIGHTS) * len(OPTIONS) * 2
