@@ -132,11 +132,14 @@ class _ManyPairs:
         rows = [np.unique(np.concatenate(self._rows), return_counts=True)] if self._rows else []
         numbers, n = _added_up([(numbers, table[where]), *self._parts, *rows])
         places = range(self._bits * (len(where) - 1), -1, -self._bits)
-        return (*((numbers >> place) % 2**self._bits for place in places),), n
+        return (*((numbers >> place) & (2**self._bits - 1) for place in places),), n
 
 
 def _added_up(parts: Sequence[tuple[Codes, Table]]) -> tuple[Codes, Table]:
-    """Add up the rows of equal numbers; each part is sorted."""
+    """Add up the rows of equal numbers; each part is sorted, and has each number once."""
+    parts = [part for part in parts if len(part[0])] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
     numbers, n = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(numbers, kind="stable")  # merges what is sorted
     numbers, n = numbers[order], n[order]

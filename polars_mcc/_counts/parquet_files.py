@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 Codes: TypeAlias = "npt.NDArray[np.integer[Any]]"
 
-_WORTH, _WORTH_ONE = 2**23, 2**16
+_WORTH, _WORTH_ONE = 2**24, 2**16
 """The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
-takes as long as codes save on 8 MB: about 16 million rows of short text."""
+takes as long as codes save on some 16 MB: 8 million rows of short text."""
 
 _ROWS = 2**12  # least rows of a row group, on average
 _SPAN = 2**12  # most values of a column of integers in a row group

@@ -45,7 +45,7 @@ def by(
     The query replaces text labels by 64-bit hashes. The probability that any two of K labels
     collide, and count as one class, is below K² / 2⁶⁴ (6·10⁻¹⁰ for 10⁵ labels), for any number of
     rows and slices. `counts` and `classes` show labels, so they use no hashes. Text in local
-    Parquet files of 8 MB or more is counted by the codes of the files; the answer is the same (see
+    Parquet files of 16 MB or more is counted by the codes of the files; the answer is the same (see
     `portable`).
 
     Args:
