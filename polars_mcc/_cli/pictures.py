@@ -58,6 +58,9 @@ def _over_time_or_slices(answer: pl.DataFrame, *, metric: str) -> Charts:
 
 def _changes(log: TypedLog, answer: pl.DataFrame, *, every: str | None, metric: str) -> Charts:
     """The changes of slices, with the scores of the periods, which are counted for the chart."""
+    if "keys" in answer.columns:
+        msg = "--out draws the changes of plain keys: leave out each, rollup, cube and sets of --by"
+        raise ValueError(msg)
     time: Any = log.log.roles.time
     period = (time.expr if every is None else time.expr.dt.truncate(every)).alias(time.name)
     asked: dict[str, Any] = {"within": [*log.keys] or None, "to": "expected", "metrics": metric}

@@ -297,7 +297,8 @@ def changes(result: pl.DataFrame, periods: pl.DataFrame, *, top: int = 6) -> Cha
     names = "n_before", "reference", "reference_expected", "n_after"
     after = {"score_after": "score", "expected_after": "expected"}
     found = result.select(*same, *names, since=since, line=style.legible(line), **after)
-    found = found.drop_nulls("since").head(top).with_row_index("row")
+    every = found.drop_nulls("since")
+    found = every.head(top).with_row_index("row")
     if found.is_empty():
         raise ValueError("there is nothing to draw: no row of the result of changes() has a since")
     named = periods.select("n", pl.col("score").alias(metric))
@@ -313,14 +314,17 @@ def changes(result: pl.DataFrame, periods: pl.DataFrame, *, top: int = 6) -> Cha
     on = [f"key {place}" for place, _ in enumerate(keys)]
     both = joined(found, cells, on, how="inner")
     rows = both.drop_nulls("at").sort("row", "at")
-    return _drawn(rows, metric, times[0].name)
+    is_part = every.height > top
+    drawn = [f"The first {top} of {every.height} changes."] if is_part else []
+    return _drawn(rows, metric, times[0].name, drawn)
 
 
-def _drawn(rows: pl.DataFrame, metric: str, time: str) -> Charts:
+def _drawn(rows: pl.DataFrame, metric: str, time: str, drawn: list[str]) -> Charts:
     """The chart of periods in order, each with the change of its slice."""
     data = pl.concat([rows, *(_band(rows, side) for side in _SIDES)], how="diagonal")
     several = "line" if data["line"].n_unique() > 1 else None
     notes = [
+        *drawn,
         f"Line: {metric} of each period. Dashed: what its labels explain.",
         "Bands: from what the labels explain to the score.",
     ]

@@ -228,6 +228,8 @@ def _found(metric: IntoMetric) -> Metric:
                 f" Write calls, as in {'; '.join(example for _, example in typed.CALLS.values())};"
             )
         hint = typed.known_elsewhere(metric) or did_you_mean(metric, _REGISTRY) + near
+        if "," in metric and "(" not in metric:
+            hint = ": name one metric, or give several as a list, where several can be asked;"
         every = Words("metrics()", "polars-mcc metrics")
         raise refused(f"no metric '{metric}'{hint} ", every, " lists all.")
     return found

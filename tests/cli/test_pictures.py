@@ -84,6 +84,10 @@ def test_lines_over_time_are_drawn_and_a_page_needs_no_network(tmp_path):
         (["counts", DIGITS, "--by", "fold"], "have a chart"),
         (["confusion", DIGITS, "--top", "3"], "confusions only, no matrix"),
         (["worst", DIGITS, "--by", "fold"], "there is nothing to draw"),
+        (
+            ["changes", DIGITS, "--by", "each(fold)", "--time", "day"],
+            "leave out each, rollup, cube",
+        ),
     ],
 )
 def test_what_has_no_chart_is_an_error_and_writes_nothing(arguments, message, tmp_path):

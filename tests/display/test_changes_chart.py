@@ -119,7 +119,9 @@ def test_one_change_is_one_chart_and_top_leaves_out():
     log = log_of().mcc(time="ts")
     found = log.changes("country")
     days = log.contrast(bins("ts", "1d"), within="country", to="expected")
-    assert plot.changes(found, days, top=2).to_dict()["facet"]["field"] == "line"
+    two = plot.changes(found, days, top=2).to_dict()
+    assert two["facet"]["field"] == "line"
+    assert two["title"]["text"][0] == "The first 2 of 3 changes."
     alone = plot.changes(found, days, top=1).to_dict()
     assert alone["title"]["text"][0].startswith("country = DE, since")
     marks = [layer["mark"]["type"] for layer in alone["layer"]]

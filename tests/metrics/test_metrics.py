@@ -359,6 +359,7 @@ def test_a_metric_and_a_key_of_any_name():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        ({"metrics": "mcc,kappa"}, ValueError, "no metric 'mcc,kappa': name one metric, or give"),
         ({"metrics": "f1macro"}, ValueError, "no metric 'f1macro'; did you mean 'f1_macro'"),
         ({"metrics": "zzz"}, ValueError, r"no metric 'zzz'. The nearest are ('\w+'(, )?){5}; m"),
         ({"metrics": "fbeta(2)"}, ValueError, r"here it is 'f_beta\(2\)', with any number .* m"),
