@@ -5,6 +5,7 @@
 # ruff: noqa: PLC0414 - the alias tells type checkers that the name is public
 
 from polars_mcc._base.errors_and_warnings import PredictionLogWarning as PredictionLogWarning
+from polars_mcc._base.show_versions import show_versions as show_versions
 from polars_mcc._display.progress_bar import progress as progress
 from polars_mcc._display.table_and_to_numpy import table as table
 from polars_mcc._display.table_and_to_numpy import to_numpy as to_numpy
