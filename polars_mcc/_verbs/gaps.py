@@ -139,7 +139,8 @@ def gaps(
         │ ink_band = light ┆ ink_band = heavy ┆ 0.023625 ┆ 0.0      ┆ 0.056582  ┆ 0.123649 │
         └──────────────────┴──────────────────┴──────────┴──────────┴───────────┴──────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc gaps logs/ --by sex --metric tpr --metric fpr --positive yes --within country
     """
     chosen = registry.with_tests(registry.find_metrics(metrics, log.roles.label_dtype))
