@@ -49,6 +49,11 @@ def test_the_readme_is_short():
     assert len(README.splitlines()) <= 200
 
 
+def test_a_page_of_the_guide_opens_with_the_question_that_it_answers():
+    openings = {name: page.split("\n\n")[1] for name, page in GUIDE.items()}
+    assert [name for name, text in openings.items() if not re.match(r"[^.?]+\?", text)] == []
+
+
 def test_shell_blocks_are_the_three_that_ci_runs():
     """`.ci/run` reads them from here and runs them in fresh virtual environments."""
     main_job, tests, report = pages.blocks("sh")
