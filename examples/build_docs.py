@@ -36,7 +36,7 @@ NAVIGATION = {  # the first heading of a page is its title
         guide/labels_that_come_later
         guide/command_line""",
     "At scale": "guide/larger_than_a_machine guide/nightly_counts guide/every_night guide/how_fast",
-    "Trust it": "guide/exactness_and_edges guide/moving_here",
+    "Trust it": "guide/how_numbers_are_checked guide/exactness_and_edges guide/moving_here",
     "Reference": """../reference/log ../reference/functions ../reference/plot ../reference/metric
         metrics glossary draw_charts.py ../data/README""",
     "Contribute": "guide/how_it_works guide/benchmarks ../CHANGELOG",

@@ -116,8 +116,8 @@ def by(
         and a row with the largest loss that a score of the slice allows.
 
         A custom metric without a range has a symmetric interval, with "score" from the same tables.
-        The guide, *How sure*, says for each kind of metric from how many rows on the 95 % "score"
-        interval was measured to hold, and shows where it does not.
+        The guide, *How the numbers are checked*, says for each kind of metric from how many rows on
+        the 95 % "score" interval was measured to hold, and where it does not.
 
         If a slice has two gold classes or more, and some are never predicted, a metric is known as
         far as what was never seen is rare: none of n rows, so a rate of at most 1 - (α/2)^(1/n)
