@@ -73,7 +73,6 @@ SETTINGS = {
     "html_show_copyright": False,
 }
 NOT_TEXT = {".svg", ".png", ".ipynb", ".parquet"}
-MODULE = ".. currentmodule:: polars_mcc"
 CODE_OR_LINK = re.compile(
     r"^ *(?P<fence>`{3,}).*?^ *(?P=fence)$|`[^`\n]+`"
     r"|\[(?P<text>[^\[\]]*)\]\((?!\w+:|#)(?P<path>[^)#\s]+)(?P<anchor>[^)\s]*)\)",
@@ -158,7 +157,8 @@ def write_reference(folder: Path) -> None:
     (folder / "reference").mkdir()
 
     def page(name: str, title: str, *blocks: str) -> None:
-        text = "\n\n".join([f"{title}\n{'=' * len(title)}", MODULE, *blocks, ""])
+        head = f"{title}\n{'=' * len(title)}", ".. currentmodule:: polars_mcc"
+        text = "\n\n".join([*head, *blocks, ""])
         (folder / f"reference/{name}.rst").write_text(text, "utf-8")
 
     def block(*lines: str) -> str:
@@ -177,9 +177,7 @@ def write_reference(folder: Path) -> None:
     for verb in VERBS:
         page(verb, verb, f".. automethod:: PredictionLog.{verb}")
     version = block(f".. py:data:: __version__\n:value: {polars_mcc.__version__}\n\nThe version.")
-    functions = [
-        name for name in polars_mcc.__all__ if name not in {"PredictionLog", "__version__"}
-    ]
+    functions = sorted({*polars_mcc.__all__} - {"PredictionLog", "__version__"})
     page("functions", "Functions and classes", members("polars_mcc", functions), version)
     page("plot", "polars_mcc.plot", members("polars_mcc.plot", plot.__all__))
     page("metric", "polars_mcc.metric", members("polars_mcc.metric", metric.__all__))
@@ -196,10 +194,10 @@ def write_charts(folder: Path) -> None:
 
 def lead_to_newest(site: Path) -> None:
     """Copy the newest version to `stable/`, where links and `index.html` lead."""
-    versions = [Version(found.parent.name) for found in site.glob("[0-9]*/objects.inv")]
+    versions = {Version(of.parent.name): of.parent for of in site.glob("[0-9]*/objects.inv")}
     newest = max(versions, key=lambda version: (not version.is_prerelease, version))
     shutil.rmtree(site / "stable", ignore_errors=True)
-    shutil.copytree(site / str(newest), site / "stable")
+    shutil.copytree(versions[newest], site / "stable")
     to = '<meta charset="utf-8"><meta http-equiv="refresh" content="0; url=stable/index.html">'
     text = f'{to}<title>polars_mcc</title><a href="stable/index.html">polars_mcc</a>\n'
     (site / "index.html").write_text(text, "utf-8")
