@@ -2,28 +2,31 @@
 
     pip install '.[docs]' && python examples/build_docs.py SITE
 
-The pages are README.md, the Markdown of this folder, and the docstrings. Links are relative paths
-that work on GitHub too. On the site, a link to a script leads to a page with the script. A link
-whose text is a public name, such as [`by`](../polars_mcc/_verbs/by_and_score.py), leads to the
-reference. A page that NAVIGATION lacks is an error, and so is a dead link or a dead anchor.
+The pages are README.md, the Markdown of this folder, and the docstrings, which Sphinx' autodoc
+reads. They go into SITE/VERSION, and SITE/stable is a copy of the newest version. Links are
+relative paths that work on GitHub too. On the site, a link to a script leads to a page with the
+script. A link whose text is a public name, such as [`by`](../polars_mcc/_verbs/by_and_score.py),
+leads to the reference. A page that NAVIGATION lacks is an error, and so is a dead link or a dead
+anchor.
 """
 
-import inspect
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from textwrap import dedent, indent
 
+from docutils.nodes import Element
+from packaging.version import Version
 from sphinx.application import Sphinx
-from sphinx.util.inspect import signature, stringify_signature
+from sphinx.domains.python import PythonDomain, PyXRefRole
+from sphinx.util.inspect import TypeAliasForwardRef
 
 import polars_mcc
-from polars_mcc import PredictionLog, plot
+from polars_mcc import PredictionLog, metric, plot
 
 ROOT = Path(__file__).resolve().parent.parent
 NAVIGATION = {  # the first heading of a page is its title
@@ -33,47 +36,54 @@ NAVIGATION = {  # the first heading of a page is its title
         guide/labels_that_come_later
         guide/command_line""",
     "At scale": "guide/larger_than_a_machine guide/nightly_counts guide/every_night guide/how_fast",
-    "Trust it": "guide/exactness_and_edges guide/what_stays guide/moving_here",
-    "Reference": """../reference/log ../reference/functions ../reference/plot metrics glossary
-        draw_charts.py ../data/README""",
+    "Trust it": """guide/how_numbers_are_checked guide/exactness_and_edges guide/what_stays
+        guide/moving_here""",
+    "Reference": """../reference/log ../reference/functions ../reference/plot ../reference/metric
+        metrics glossary draw_charts.py ../data/README""",
     "Contribute": "guide/how_it_works guide/benchmarks ../CHANGELOG",
 }
 SETTINGS = {
     "project": "polars_mcc",
     "html_title": f"polars_mcc {polars_mcc.__version__}",
     "html_theme": "furo",
-    "extensions": ["myst_parser", "sphinx_copybutton"],
+    "extensions": [
+        *("myst_parser", "sphinx_copybutton", "sphinx.ext.autodoc", "sphinx.ext.napoleon"),
+        "sphinx.ext.autosummary",
+    ],
+    "autoclass_content": "both",
+    "autodoc_member_order": "bysource",
+    "autodoc_type_aliases": {"OtherFrame": "OtherFrame"},
+    "autosummary_generate": False,
+    "default_role": "py:name",
+    "napoleon_use_ivar": True,
+    "napoleon_custom_sections": [
+        *("Intervals", "Labels for some rows", "Lazy logs", "Lists of labels", "Sets and windows"),
+        *("Significance", "What the limits ignore"),
+    ],
     "copybutton_prompt_text": r">>> |\.\.\. |\$ ",
     "copybutton_prompt_is_regexp": True,
-    "myst_enable_extensions": ["colon_fence", "fieldlist"],
     "myst_heading_anchors": 4,
     "highlight_language": "text",
     "suppress_warnings": ["misc.highlighting_failure"],
     "smartquotes": False,  # -- begins an option
     "add_module_names": False,
+    "python_use_unqualified_type_names": True,
     "python_maximum_signature_line_length": 60,
     "toc_object_entries_show_parents": "hide",
     "html_copy_source": False,
     "html_show_copyright": False,
 }
 NOT_TEXT = {".svg", ".png", ".ipynb", ".parquet"}
-FIELDS = {"Args": "param", "Attributes": "ivar", "Raises": "raises"}
 CODE_OR_LINK = re.compile(
     r"^ *(?P<fence>`{3,}).*?^ *(?P=fence)$|`[^`\n]+`"
     r"|\[(?P<text>[^\[\]]*)\]\((?!\w+:|#)(?P<path>[^)#\s]+)(?P<anchor>[^)\s]*)\)",
     flags=re.MULTILINE | re.DOTALL,
 )
-SECTION = re.compile(r"^([A-Z][\w ]*):\n((?:    .*\n|\n)+)", flags=re.MULTILINE)
-ITEM = re.compile(r"^(\*{0,2}[\w.]+): ", flags=re.MULTILINE)
-DOCTEST = re.compile(r"^>>> .*(?:\n.+)*", flags=re.MULTILINE)
-QUALIFIER = re.compile(r"~?\b(?:\w+\.)+(?=[A-Z])")
-MODULE = "```{py:currentmodule} polars_mcc\n```"
 
-verbs = [name for name in vars(PredictionLog) if not name.startswith("_")]
-functions = [name for name in polars_mcc.__all__ if name not in {"PredictionLog", "plot"}]
+VERBS = [name for name in vars(PredictionLog) if not name.startswith("_")]
 public = {name: f"plot.{name}" for name in plot.__all__}
 public |= {name: name for name in polars_mcc.__all__}
-public |= {name: f"PredictionLog.{name}" for name in verbs}
+public |= {name: f"PredictionLog.{name}" for name in VERBS}
 
 
 def reference(text: str, name: str) -> str:
@@ -119,54 +129,25 @@ def write_text(folder: Path, path: str, above: str = "") -> str:
     return f"{path}.md"
 
 
-def docstring(thing: object) -> str:
-    """The docstring of a public thing, with sections as Sphinx takes them, and links to names."""
+class Name(PyXRefRole):
+    """What single backticks mean in docstrings: a public name leads to its entry."""
 
-    def section(match: re.Match[str]) -> str:
-        title, body = match[1], dedent(match[2]).strip()
-        if title in FIELDS:
-            return ITEM.sub(rf":{FIELDS[title]} \1: ", body) + "\n\n"
-        if title == "Command line":
-            commands = body.replace("\n\n", "\n")
-            body = f"```sh\n{commands}\n```"
-        if title == "Returns":
-            return f":returns: {indent(body, '    ').strip()}\n\n"
-        return f":::{{rubric}} {title}\n:::\n\n{body}\n\n"
-
-    def link(match: re.Match[str]) -> str:
-        is_option = match[1] in {"score", "metrics"} and not match[2]
-        is_name = match[1] in public and not is_option
-        return reference(match[1] + match[2], match[1]) if is_name else match[0]
-
-    text = inspect.cleandoc("The version." if isinstance(thing, str) else thing.__doc__ or "")
-    text = re.sub(r"`(\w+)((?:\(\))?)`", link, SECTION.sub(section, f"{text}\n"))
-    return DOCTEST.sub(r"```python\n\g<0>\n```", text)
+    def process_link(
+        self,
+        env: object,  # noqa: ARG002
+        refnode: Element,
+        has_explicit_title: bool,  # noqa: ARG002
+        title: str,
+        target: str,
+    ) -> tuple[str, str]:
+        refnode["py:module"], refnode["py:class"] = "polars_mcc", "PredictionLog"
+        is_option = target in {"metric", "metrics", "plot", "score"}
+        return title, "" if is_option else target
 
 
-def entry(name: str, kind: str = "function") -> str:
-    """The signature and the docstring of a public name, and of its methods."""
-    thing = called = attrgetter(name)(polars_mcc)
-    if not callable(thing):
-        return f"::::{{py:data}} {name}\n:value: {thing!r}\n\n{docstring(thing)}\n::::\n"
-    about, methods = docstring(thing), []
-    if isinstance(thing, type):
-        kind = "exception" if issubclass(thing, Exception) else "class"
-        called = thing.__init__
-        about += docstring(called)
-        if thing is not PredictionLog:
-            methods = [m for m in vars(thing) if m[0] != "_" and callable(getattr(thing, m))]
-    has_self = kind != "function" and inspect.isfunction(called)
-    takes = signature(called, has_self, type_aliases={"OtherFrame": "OtherFrame"})
-    shown = QUALIFIER.sub("", stringify_signature(takes, show_return_annotation=called is thing))
-    shown = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", shown)
-    parts = [f"::::{{py:{kind}}} {name}{shown}", about, "::::"]
-    return "\n\n".join([*parts, *(entry(f"{name}.{m}", "method") for m in methods)])
-
-
-def listed(names: list[str]) -> str:
-    """A line for each public name: the first of its docstring."""
-    lines = {name: docstring(attrgetter(public[name])(polars_mcc)).split("\n")[0] for name in names}
-    return "\n".join(f"- {reference(name, name)}: {line}" for name, line in lines.items())
+PythonDomain.roles["name"] = Name()
+# In a union, an alias such as `OtherFrame` is shown as this.
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name
 
 
 def toctree(*lines: str) -> str:
@@ -174,16 +155,33 @@ def toctree(*lines: str) -> str:
 
 
 def write_reference(folder: Path) -> None:
-    def page(name: str, *parts: str) -> None:
-        write(folder, f"reference/{name}.md", "\n\n".join(parts))
+    (folder / "reference").mkdir()
 
-    log = [entry("PredictionLog"), "## Verbs", listed(verbs), toctree("", *verbs)]
-    page("log", "# PredictionLog", MODULE, *log)
-    for verb in verbs:
-        page(verb, f"# {verb}", MODULE, entry(public[verb], "method"))
-    page("functions", "# Functions and classes", MODULE, listed(functions), *map(entry, functions))
-    charts = [entry(f"plot.{name}") for name in plot.__all__]
-    page("plot", "# polars_mcc.plot", MODULE, docstring(plot), *charts)
+    def page(name: str, title: str, *blocks: str) -> None:
+        head = f"{title}\n{'=' * len(title)}", ".. currentmodule:: polars_mcc"
+        text = "\n\n".join([*head, *blocks, ""])
+        (folder / f"reference/{name}.rst").write_text(text, "utf-8")
+
+    def block(*lines: str) -> str:
+        return "\n".join(lines).replace("\n", "\n   ")
+
+    def listed(names: Iterable[str]) -> str:
+        return block(".. autosummary::", ":nosignatures:", "", *names)
+
+    def members(module: str, names: Sequence[str]) -> str:
+        options = f":members: {', '.join(names)}", ""
+        return block(f".. automodule:: {module}", *options, listed(names))
+
+    verbs = listed(f"~PredictionLog.{verb}" for verb in VERBS)
+    pages = block(".. toctree::", ":hidden:", "", *VERBS)
+    page("log", "PredictionLog", ".. autoclass:: PredictionLog", ".. rubric:: Verbs", verbs, pages)
+    for verb in VERBS:
+        page(verb, verb, f".. automethod:: PredictionLog.{verb}")
+    version = block(f".. py:data:: __version__\n:value: {polars_mcc.__version__}\n\nThe version.")
+    functions = sorted({*polars_mcc.__all__} - {"PredictionLog", "__version__"})
+    page("functions", "Functions and classes", members("polars_mcc", functions), version)
+    page("plot", "polars_mcc.plot", members("polars_mcc.plot", plot.__all__))
+    page("metric", "polars_mcc.metric", members("polars_mcc.metric", metric.__all__))
 
 
 def write_charts(folder: Path) -> None:
@@ -195,11 +193,23 @@ def write_charts(folder: Path) -> None:
     write_text(folder, script, "\n".join(["# Charts\n", *shown, "## The code\n"]))
 
 
+def lead_to_newest(site: Path) -> None:
+    """Copy the newest version to `stable/`, where links and `index.html` lead."""
+    versions = {Version(of.parent.name): of.parent for of in site.glob("[0-9]*/objects.inv")}
+    newest = max(versions, key=lambda version: (not version.is_prerelease, version))
+    shutil.rmtree(site / "stable", ignore_errors=True)
+    shutil.copytree(versions[newest], site / "stable")
+    to = '<meta charset="utf-8"><meta http-equiv="refresh" content="0; url=stable/index.html">'
+    text = f'{to}<title>polars_mcc</title><a href="stable/index.html">polars_mcc</a>\n'
+    (site / "index.html").write_text(text, "utf-8")
+
+
 def main() -> None:
     if len(sys.argv) < 2:
         print("python examples/build_docs.py SITE; this draws the mcc of slices, and more")
         return
     site = Path(sys.argv[1]).resolve()
+    built = site / polars_mcc.__version__
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "pages")
         write_charts(folder)
@@ -213,11 +223,12 @@ def main() -> None:
             front += toctree(f":caption: {caption}", "", *paths)
         write(folder, "README.md", front)
         read = Path(temporary, "read")
-        app = Sphinx(folder, None, site, read, "html", SETTINGS, status=None, warningiserror=True)
+        app = Sphinx(folder, None, built, read, "html", SETTINGS, status=None, warningiserror=True)
         app.build()
     if app.statuscode:
         sys.exit("the pages have errors, which are listed above")
-    print(f"{len(list(site.rglob('*.html')))} pages: open {site / 'index.html'}")
+    lead_to_newest(site)
+    print(f"{len(list(built.rglob('*.html')))} pages: open {site / 'index.html'}")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         metric: The column to draw.
 
     Returns:
-        A layered altair chart. More than eight lines are facets: one for each slice, with a colour
+        A layered altair chart. More than eight lines are facets, one for each slice, with a colour
         per model.
 
     Raises:

@@ -88,12 +88,13 @@ def test_the_documentation_is_built(tmp_path):
     for path in ROOT.iterdir():
         if path != EXAMPLES:
             (tmp_path / path.name).symlink_to(path)
-    examples, site = tmp_path / "examples", tmp_path / "site"
+    examples, sites = tmp_path / "examples", tmp_path / "site"
+    site = sites / polars_mcc.__version__
     shutil.copytree(EXAMPLES, examples)
     with (examples / "glossary.md").open("a", encoding="utf-8") as page:
         page.write("\n[A page](nowhere.md), [a heading](metrics.md#no-heading).\n")
     (examples / "guide/lost.md").write_text("# In no navigation\n", "utf-8")
-    command = [sys.executable, str(examples / "build_docs.py"), str(site)]
+    command = [sys.executable, str(examples / "build_docs.py"), str(sites)]
     built = subprocess.run(command, check=False, capture_output=True, text=True)
     assert built.returncode == 1
     assert re.search(r"glossary.md:\d+: .*nowhere.md", built.stderr)
@@ -107,10 +108,13 @@ def test_the_documentation_is_built(tmp_path):
     names = [*polars_mcc.__all__]
     names += [f"PredictionLog.{name}" for name in verbs]
     names += [f"plot.{name}" for name in polars_mcc.plot.__all__]
+    names += [f"metric.{name}" for name in polars_mcc.metric.__all__]
     ids = {name for page in pages.values() for name in page.ids}
     assert {f"polars_mcc.{name}" for name in names} - ids == set()
 
     assert [path for path, text in texts.items() if "–by" in text] == [], "a dash for two"
+    typed = [path for path, text in texts.items() if "Return type" in text]
+    assert typed == [], "a colon in the first line of Returns: napoleon takes a type"
     tree = texts[site / "index.html"].split('class="sidebar-tree"')[1].split("</aside>")[0]
     guides = {f"examples/guide/{path.stem}" for path in EXAMPLES.glob("guide/*.md")}
     assert {f"{guide}.html" for guide in guides} - set(Page(tree).links) == set()
@@ -141,6 +145,19 @@ def test_the_documentation_is_built(tmp_path):
         for page in ([at] if isinstance(at, int) else at)
     }
     assert {*guides, "index", "reference/functions", *(f"reference/{v}" for v in verbs)} <= found
+
+
+def test_the_site_leads_to_the_newest_version_that_is_no_candidate(tmp_path):
+    lead = runpy.run_path(str(EXAMPLES / "build_docs.py"))["lead_to_newest"]
+    shown = []
+    for version in ("1.0.0rc1", "1.9.0", "1.10.0", "2.0.0rc1", "1.8.1"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "objects.inv").touch()
+        (tmp_path / version / "index.html").write_text(version, "utf-8")
+        lead(tmp_path)
+        [link] = Page((tmp_path / "index.html").read_text("utf-8")).links
+        shown.append((tmp_path / link).read_text("utf-8"))
+    assert shown == ["1.0.0rc1", "1.9.0", "1.10.0", "1.10.0", "1.10.0"]
 
 
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from benchmarks import peers
 from polars.testing import assert_frame_equal
+from sklearn import metrics
 
 import polars_mcc
 
@@ -49,6 +50,11 @@ def test_the_readme_is_short():
     assert len(README.splitlines()) <= 210
 
 
+def test_a_page_of_the_guide_opens_with_the_question_that_it_answers():
+    openings = {name: page.split("\n\n")[1] for name, page in GUIDE.items()}
+    assert [name for name, text in openings.items() if not re.match(r"[^.?]+\?", text)] == []
+
+
 def test_shell_blocks_are_the_three_that_ci_runs():
     """`.ci/run` reads them from here and runs them in fresh virtual environments."""
     main_job, tests, report = pages.blocks("sh")
@@ -71,6 +77,15 @@ def test_polars_mcc_loses_no_digit_that_peers_lose():
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     assert columns["polars_mcc"] == columns["exact"]
     assert len(columns) >= 4
+
+
+def test_moving_here_names_each_function_of_scikit_learn_for_classifiers():
+    rooms = ("sklearn.metrics._classification", "sklearn.metrics._ranking")
+    functions = {name: getattr(metrics, name) for name in metrics.__all__}
+    asked = {name for name, one in functions.items() if getattr(one, "__module__", "") in rooms}
+    told = GUIDE["moving_here"] + (pages.GUIDE.parent / "metrics.md").read_text("utf-8")
+    assert len(asked) > 30
+    assert {name for name in asked if name not in told} == set()
 
 
 def test_the_number_of_metrics():

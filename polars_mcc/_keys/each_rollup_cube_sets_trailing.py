@@ -26,7 +26,7 @@ def each(*columns: any_key.IntoKey, total: bool = False) -> KeySets:
         total: Add the total: all rows as one slice.
 
     Returns:
-        A key for the verbs that take keys. Other keys are crossed with it, as in SQL: `"day",
+        A key for the verbs that take keys. Other keys are crossed with it, as in SQL. `"day",
         each("country", "device")` slices by day and country, and by day and device. The answer
         has a column `keys` (String) with the names of the keys of each slice, `""` for the total.
         The other keys of the row are null.
@@ -60,7 +60,7 @@ def rollup(*columns: any_key.IntoKey, total: bool = True) -> KeySets:
         total: Add the total: all rows as one slice.
 
     Returns:
-        A key for the verbs that take keys: see `each`.
+        A key for the verbs that take keys, as `each` gives.
 
     Examples:
         >>> import polars as pl
@@ -81,7 +81,7 @@ def cube(*columns: any_key.IntoKey, total: bool = True) -> KeySets:
         total: Add the total: all rows as one slice.
 
     Returns:
-        A key for the verbs that take keys: see `each`.
+        A key for the verbs that take keys, as `each` gives.
 
     Examples:
         >>> import polars as pl
@@ -103,7 +103,7 @@ def sets(*columns: any_key.IntoKey | Sequence[any_key.IntoKey], total: bool = Fa
         total: Add the total: all rows as one slice.
 
     Returns:
-        A key for the verbs that take keys: see `each`.
+        A key for the verbs that take keys, as `each` gives.
 
     Examples:
         >>> import polars as pl

@@ -92,7 +92,8 @@ def report(
         >>> page.splitlines()[0]
         '<!doctype html>'
 
-    Command line:
+    Command line::
+
         polars-mcc report logs/ --by country --by device --by day --out report.html
         polars-mcc report logs/ --by country --pred old --pred new --out comment.md
         polars-mcc report logs/ --by age --sensitive sex --metric "cost(fn=5, fp=1)" --out r.html

@@ -147,7 +147,8 @@ def _since_section(answers: Answers, since: Since) -> Section:
         "most clearly, and whether the rows after are worse, given their labels, the surest first; "
         "expected is what the labels explain, at the rates of all rows of the slice."
     )
-    notes = [what]
+    which = "Asked are all rows, each key but times, and keys of the worst slices; not all pairs."
+    notes = [what, which]
     if since.rows.height > MAX_WORST:
         notes += [f"The table shows the first {MAX_WORST}."]
     if any(since.rows["n_untimed"]):

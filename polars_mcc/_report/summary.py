@@ -241,7 +241,12 @@ def _change_sentences(answers: Answers) -> Iterator[Sentence]:
     if since is None:
         return
     worse, name = since.with_verdict("worse"), _metric_name(answers.metric)
-    looked_at = f"{since.n_judged:,} {'slice' if since.n_judged == 1 else 'slices'}"
+    sets = answers.sets_in_time.values()
+    crossed = [" × ".join(key.name for key in keys) for keys in sets if len(keys) > 1]
+    if len(crossed) > _MAX_NAMED:
+        crossed = [f"{len(crossed)} crosses of keys"]
+    asked = ", ".join(["all rows", *["each key"] * bool(sets), *crossed])
+    looked_at = f"{since.n_judged:,} {'slice' if since.n_judged == 1 else 'slices'} ({asked})"
     said = f"No change: none of {looked_at} became worse on some day"
     if since.why_not:
         said = f"Since when slices are worse is not known: {since.why_not}"

@@ -33,7 +33,7 @@ def by(
 ) -> FrameT:
     """Score every slice with MCC (R_K) or other metrics, with optional confidence intervals.
 
-    With s rows, c hits and the marginal counts t_k (gold) and p_k (predicted) of class k:
+    With s rows, c hits and the marginal counts t_k (gold) and p_k (predicted) of class k::
 
         R_K = (c·s - Σ t_k·p_k) / √((s² - Σ p_k²) · (s² - Σ t_k²))
 
@@ -116,8 +116,8 @@ def by(
         and a row with the largest loss that a score of the slice allows.
 
         A custom metric without a range has a symmetric interval, with "score" from the same tables.
-        The guide, *How sure*, says for each kind of metric from how many rows on the 95 % "score"
-        interval was measured to hold, and shows where it does not.
+        The guide, *How the numbers are checked*, says for each kind of metric from how many rows on
+        the 95 % "score" interval was measured to hold, and where it does not.
 
         If a slice has two gold classes or more, and some are never predicted, a metric is known as
         far as what was never seen is rare: none of n rows, so a rate of at most 1 - (α/2)^(1/n)
@@ -250,7 +250,8 @@ def by(
         │ 4   ┆ 0.875   ┆ 0.135 ┆ 0      │
         └─────┴─────────┴───────┴────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc by logs/ --by country --by device --ci 0.95 --filter "day > DATE '2026-03-01'"
     """
     if not isinstance(method, Bootstrap):
@@ -413,7 +414,8 @@ def score(
         │ b     ┆ 4   ┆ 0.0     ┆ 0      │
         └───────┴─────┴─────────┴────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc score logs/ --metric mcc --metric f1_macro --format json
     """
     return by(log, metrics=metrics, ci=ci, method=method)

@@ -109,7 +109,8 @@ def calibration(
         │ 2   ┆ 2   ┆ 0.7        ┆ 1.0  │
         └─────┴─────┴────────────┴──────┘
 
-    Command line:
+    Command line::
+
         polars-mcc calibration logs/ --score probability --positive fraud --by country --bins 5
     """
     if bins is not None:
@@ -188,7 +189,7 @@ def curve(
     The errors of `by` are raised too.
 
     References:
-        C. Cao, D. Chicco and M. M. Hoffman, The MCC-F1 curve, arXiv 2006.11278 (2020).
+        Chang Cao, Davide Chicco and Michael M. Hoffman, The MCC-F1 curve, arXiv 2006.11278 (2020).
 
     Examples:
         >>> import polars as pl
@@ -207,7 +208,8 @@ def curve(
         │ inf       ┆ 0   ┆ 0   ┆ 0.0  │
         └───────────┴─────┴─────┴──────┘
 
-    Command line:
+    Command line::
+
         polars-mcc curve logs/ --score probability --by country --thresholds 100
     """
     asked = [
@@ -305,7 +307,8 @@ def best_threshold(
         │ 1    ┆ 15.46     ┆ 0.795099 ┆ 15.05            ┆ 0.774777   ┆ 0.020322 │
         └──────┴───────────┴──────────┴──────────────────┴────────────┴──────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc best-threshold logs/ --score probability --by country
     """
     labels = log.roles.label_dtype

@@ -173,7 +173,8 @@ def changes(
         │ 2026-03-31 ┆ 0.691976  ┆ 0.404799 ┆ 0.000234 ┆ worse   │
         └────────────┴───────────┴──────────┴──────────┴─────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc changes logs/ --by country --time ts --false-alarms 1y
     """
     allowed_values.check_choice("alternative", alternative, Alternative)

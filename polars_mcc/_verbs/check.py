@@ -179,7 +179,8 @@ def check(
         │ 4   ┆ 0.57735 ┆ 0.75     ┆ 0      ┆ mcc    │
         └─────┴─────────┴──────────┴────────┴────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc check logs/ --by country --min 0.6 --min-n 100
 
         polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1

@@ -94,7 +94,8 @@ def classes(
         │ c     ┆ 0.0    ┆ 0.0        ┆ 0.793451    │
         └───────┴────────┴────────────┴─────────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc classes logs/ --by country --ci 0.95 --format csv
     """
     check_choice("method", method, Method)

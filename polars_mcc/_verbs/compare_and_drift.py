@@ -121,7 +121,8 @@ def compare(
         │ knn   ┆ 0.974064 ┆ 0.941349  ┆ 0.021926 ┆ 0.044486  ┆ better  │
         └───────┴──────────┴───────────┴──────────┴───────────┴─────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc compare logs/ --pred old --pred new --by country
 
         polars-mcc compare logs/ --score old --score new --metric roc_auc
@@ -258,7 +259,8 @@ def drift(
         │ 0.813176  ┆ 0.854907 ┆ 0.005522 ┆ 0.079022  ┆ better  │
         └───────────┴──────────┴──────────┴───────────┴─────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc drift logs/ --before "day < DATE '2026-03-15'" --after "day >= DATE '2026-03-15'"
     """
     chosen = registry.with_tests(registry.find_metrics(metrics, log.roles.label_dtype))

@@ -89,7 +89,8 @@ def confusion(
         >>> log.mcc.confusion(top=3).select("gold", "pred", "n", pl.col("loss").round(3)).rows()
         [('a', 'b', 1, 0.423)]
 
-    Command line:
+    Command line::
+
         polars-mcc confusion logs/ --by country --top 5
     """
     if normalize is not None:

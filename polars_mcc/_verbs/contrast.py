@@ -158,7 +158,8 @@ def contrast(
         │ heavy    ┆ 0.955631 ┆ 0.943022  ┆ -0.010435 ┆ 0.032712  ┆ not sure │
         └──────────┴──────────┴───────────┴───────────┴───────────┴──────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc contrast logs/ --by country --to country=US --within device --metric mcc,f1_macro
     """
     named = registry.find_metrics(metrics, log.roles.label_dtype)

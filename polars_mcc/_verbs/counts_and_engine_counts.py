@@ -47,7 +47,8 @@ def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:
         >>> counts.mcc(weight="n").score().equals(log.mcc.score())
         True
 
-    Command line:
+    Command line::
+
         polars-mcc counts logs/ --by country --by day --out counts.parquet
         polars-mcc counts logs/ --by country --by day --out store/
         polars-mcc by store/ --by country

@@ -97,10 +97,12 @@ def gaps(
         of the limits of Clopper and Pearson (1934), at the critical value of Tukey's range of S
         slices: the limits of the binomial distribution, as Peizer and Pratt (1968) approximate it.
         The limits of the gap are the largest lower and the largest upper limit.
-        The limits of the ratio are the least of all ordered pairs, at Bonferroni's level, which is
-        the first step of Holm's. Those of a pair are the farther of two: of the score test of
-        Miettinen and Nurminen (1985), and of the likelihood ratio with both sides moved by half a
-        row (Yates 1934), which is right in the tail if few rows hit or few miss.
+        The ratio has limits of the same kind. Each slice is divided by each other slice. The lower
+        limit is the smallest lower limit of these ratios, and the upper limit is the smallest upper
+        limit. The level of each is Bonferroni's: 1 - `ci` is divided by the number of pairs. Two
+        tests give limits, and the farther one counts: the score test of Miettinen and Nurminen
+        (1985), and, as few rows may hit or miss, the likelihood ratio test with both sides moved by
+        half a row (Yates 1934).
         So it may be that `diff_low` is 0 although the p-value is small: many small differences are
         sure together, and none alone. The guide has the measured coverage.
 
@@ -139,7 +141,8 @@ def gaps(
         │ ink_band = light ┆ ink_band = heavy ┆ 0.023625 ┆ 0.0      ┆ 0.056582  ┆ 0.123649 │
         └──────────────────┴──────────────────┴──────────┴──────────┴───────────┴──────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc gaps logs/ --by sex --metric tpr --metric fpr --positive yes --within country
     """
     chosen = registry.with_tests(registry.find_metrics(metrics, log.roles.label_dtype))

@@ -220,7 +220,8 @@ def worst(
         │ 0.747107 ┆ 0.856127  ┆ 0.831057 ┆ 0.00838    ┆ 484      │
         └──────────┴───────────┴──────────┴────────────┴──────────┘
 
-    Command line:
+    Command line::
+
         polars-mcc worst logs/ --by country --by device --by browser --top 10
     """
     allowed_values.check_choice("to", to, Reference)

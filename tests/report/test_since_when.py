@@ -81,8 +81,8 @@ def test_the_sentence_has_the_scores_of_the_rows():
         assert row["score"] - row["diff"] == pytest.approx(given)
     [text], row = texts, told_of["country = DE"]
     assert text == (
-        "1 of 6 slices became worse on some day: since 2026-03-12, country = DE has MCC "
-        f"{row['score']:.3f}, {row['reference']:.3f} before (p < 0.001)."
+        "1 of 6 slices (all rows, each key) became worse on some day: since 2026-03-12, "
+        f"country = DE has MCC {row['score']:.3f}, {row['reference']:.3f} before (p < 0.001)."
     )
     expected = log.mcc(time="ts").changes("country")
     assert section["query"].endswith(
@@ -93,12 +93,13 @@ def test_the_sentence_has_the_scores_of_the_rows():
 
 def test_no_change_is_said_and_so_is_a_moved_mix():
     texts, section = told(log_of(0.08).mcc(time="ts"), "country")
-    assert texts == ["No change: none of 4 slices became worse on some day."]
+    assert texts == ["No change: none of 4 slices (all rows, each key) became worse on some day."]
     assert {row["verdict"] for row in section["rows"]} == {"no change"}
     log = log_of(0.08, (0.5, 0.02)).mcc(time="ts")
     texts, section = told(log)
     [text] = texts
-    assert text.startswith("No change: none of 1 slice became worse on some day, though MCC moved")
+    none = "No change: none of 1 slice (all rows) became worse on some day"
+    assert text.startswith(f"{none}, though MCC moved")
     assert section["rows"][0]["verdict"] == "labels moved"
     few, _ = told(log_of().mcc(time="ts"), min_n=10**6)
     assert few == ["No slice has enough rows to say since when it is worse."]
@@ -214,7 +215,8 @@ def test_one_failure_is_one_sentence_and_the_worst_slices_are_asked_too():
     keys = "version", "device", "country"
     texts, section = told(log.mcc(time="ts"), *keys, "ts")
     name = "version = 2 and device = 1"
-    start = "1 of 18 slices became worse on some day: since 2026-04-10, "
+    asked = "all rows, each key, version × device"
+    start = f"1 of 18 slices ({asked}) became worse on some day: since 2026-04-10, "
     assert texts[0].startswith(f"{start}{name} has MCC ")
     alone = log.filter(version=2, device=1)
     is_after = pl.col("ts") >= dt.datetime(2026, 4, 10)
