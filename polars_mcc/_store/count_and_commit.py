@@ -115,12 +115,17 @@ class Keeping:
             self.files = CurrentInputs(self.log.inputs, again=True)
         self._schema, self._counted, self._counts = self.store.schema, {}, []
         self._valued = self.store.columns_with_values()
-        for name, value in wanted.items():
-            if (known := self.store.about.get(name)) != value:
+        kept = self.store.about
+        for name in filter("columns".__ne__, {**wanted, **kept}):
+            default = getattr(LogOptions, name, None)
+            known, value = kept.get(name, default), wanted.get(name, default)
+            if known != value:
+                is_known = name in {*wanted, *_KEPT}
+                same = "pass the same words in the same order, or use another store"
                 raise refused(
                     f"the store '{self.path}' has counts with ",
                     option(name, known),
-                    f", not {value!r}; pass the same words in the same order, or use another store",
+                    f", not {value!r}; {same if is_known else 'upgrade polars_mcc'}",
                 )
 
     def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
@@ -323,7 +328,7 @@ def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             raise ValueError(f"the store '{store}' cannot keep {flag}; {instead}")
-    kept = {name: options[name] for name in _KEPT}
+    kept = {name: options[name] for name in _KEPT if options[name] != getattr(LogOptions, name)}
     return {"by": [*(log.by or ())], "pred": log.options.pred or [defaults.PRED], **kept}
 
 
