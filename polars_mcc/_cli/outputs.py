@@ -22,6 +22,7 @@ from polars_mcc._display.table_and_to_numpy import with_texts
 from polars_mcc._frame.labels import is_text
 from polars_mcc._inputs.find_files import real_paths
 from polars_mcc._inputs.log_from_files import TypedLog
+from polars_mcc._inputs.paths_and_settings import real_path
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -68,7 +69,7 @@ def check_writable(out: Path, log: TypedLog, options: Iterable[object]) -> None:
     `options` may name files, as in `cost('costs.csv')`.
     """
     for logs in (log.inputs, *([log.of_labels.inputs] if log.of_labels else [])):
-        if os.path.realpath(out) in real_paths(logs.files).values():
+        if real_path(str(out)) in real_paths(logs.files).values():
             raise ValueError(f"cannot write '{out}': it is one of the logs; choose another name")
         if (folder := logs.would_read(str(out))) is not None:
             raise ValueError(
@@ -77,9 +78,7 @@ def check_writable(out: Path, log: TypedLog, options: Iterable[object]) -> None:
             )
     texts = [str(value) for value in options if isinstance(value, (str, list, tuple))]
     words = (word for text in texts for word in (text, *re.split(r"[\"'()\[\],]", text)))
-    if out.is_file() and os.path.realpath(out) in {
-        os.path.realpath(word) for word in words if word
-    }:
+    if out.is_file() and real_path(str(out)) in {real_path(word) for word in words if word}:
         raise ValueError(f"cannot write '{out}': the command reads it; choose another name")
     if _is_special(out):
         return

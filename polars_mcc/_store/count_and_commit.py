@@ -28,7 +28,7 @@ from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.find_files import names_first, real_paths
 from polars_mcc._inputs.formats import STDIN
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
-from polars_mcc._inputs.paths_and_settings import is_url
+from polars_mcc._inputs.paths_and_settings import is_url, real_path
 from polars_mcc._inputs.read_files import Logs, named_if_corrupt
 from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
@@ -419,7 +419,7 @@ def _check_outside(logs: Logs, store: str) -> None:
     if logs.files == [STDIN]:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
-    path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
+    path = store.rstrip("/") if is_url(store) else real_path(store)
     for file, where in real_paths(logs.files).items():
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
