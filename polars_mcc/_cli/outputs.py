@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -232,12 +233,17 @@ def open_streams() -> None:
     """Open the null device in place of each standard stream that was closed at the start.
 
     Then to read or write it does not fail, and no file that is opened later gets its number, to
-    which libraries write.
+    which libraries write. A pipe of Windows lacks characters: they are written as "?", and tables
+    have lines of ASCII.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             number = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    if "│".encode(sys.stdout.encoding, "replace") == b"?":
+        pl.Config.set_tbl_formatting("ASCII_FULL_CONDENSED")
 
 
 def show(text: str) -> None:
@@ -251,7 +257,9 @@ def write(data: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in {errno.EPIPE, errno.EINVAL}:  # Windows calls it invalid.
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
