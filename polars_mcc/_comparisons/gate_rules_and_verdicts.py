@@ -305,7 +305,9 @@ class Judging:
             own = [key for key in keys if part[key].null_count() < part.height]
             texts = {key: as_text(as_expr(key), part.schema[key]) for key in own}
             limit, name = rule.threshold.alias(_LIMIT), slice_name(texts).alias(_NAME)
+            # A key with a time zone is no value of Python where no zones are, as in Windows.
             slices = part.filter(pl.col(rule.mark).is_not_null()).with_columns(limit, name)
+            slices = slices.drop(own)
             margin = pl.col(rule.value) - pl.col(_LIMIT)
             for row in slices.sort(margin, descending=rule.bound == "max").head(1).to_dicts():
                 figure = rule.metric.name + f" minus {rule.than}" * rule.is_diff
