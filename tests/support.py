@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, count, islice, product
@@ -64,6 +66,12 @@ def coded(rows: list[tuple], dtype: pl.DataType) -> list[tuple]:
 def mcc_of(table) -> float | None:
     """The score by polars_mcc of a table {(gold, pred): n}."""
     return counts_of([table]).mcc(weight="n").score()["mcc"].item()
+
+
+on_posix = pytest.mark.skipif(
+    os.name != "posix", reason="needs signals, modes or shells that Windows lacks"
+)
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc or /dev/full of Linux")
 
 
 def some_slow(values, *slow) -> list:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from benchmarks import peers
 from polars.testing import assert_frame_equal
+from support import on_posix
 
 import polars_mcc
 
@@ -33,6 +34,7 @@ SLOW = {
 """Pages whose blocks search, write reports, or start processes."""
 
 
+@on_posix
 @pytest.mark.parametrize(
     "path",
     [

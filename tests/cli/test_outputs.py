@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from runner import invoke
-from support import in_turn
+from support import in_turn, on_linux
 
 from polars_mcc._cli import outputs
 
@@ -29,10 +29,11 @@ def _in_a_new_folder(tmp_path, monkeypatch):
     ROWS.write_parquet("logs/day=1/0.parquet")
 
 
+@on_linux
 def test_a_pipe_stays_a_pipe_and_a_device_a_device():
     os.mkfifo("p.csv")
     read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append(Path("p.csv").read_text()))
+    reader = threading.Thread(target=lambda: read.append(Path("p.csv").read_text("utf-8")))
     reader.start()
     done = invoke("by", "logs", "--by", "key", "--out", "p.csv")
     reader.join()
