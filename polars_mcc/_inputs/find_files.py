@@ -103,8 +103,8 @@ class FileSearch:
             return False  # A log is an error when it is read.
         if not is_folder:
             return False
-        real = os.path.realpath(path)
-        if any(os.path.realpath(above) == real for above in Path(path).absolute().parents):
+        real = real_path(path)
+        if any(real_path(str(above)) == real for above in Path(path).absolute().parents):
             msg = f"'{path}' is a link to a folder that it is in, so it has no end; delete the link"
             raise OSError(msg)
         self.links.add(path)
@@ -126,7 +126,7 @@ def is_no_log(path: str) -> bool:
 def named_error(path: str, error: OSError) -> OSError:
     """An error that names a file or folder that the system cannot read, and says what to do."""
     if isinstance(error, FileNotFoundError) and Path(path).is_symlink():
-        target = os.path.realpath(path)
+        target = real_path(path)
         msg = f"'{path}' is a broken link to '{target}'; restore the target, or delete the link"
     else:
         why = error.strerror or str(error).partition(" (os error")[0]

@@ -6,15 +6,13 @@ and deltalake take paths with slashes on each system, and give them back so.
 
 from __future__ import annotations
 
-import ntpath
-import os
 import shutil
-import sys
 from pathlib import Path, PureWindowsPath
 
 import polars as pl
 import pytest
 from runner import invoke
+from support import with_paths_of_windows
 
 import polars_mcc
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
@@ -25,20 +23,9 @@ from polars_mcc._store.delta_table import open_store
 from polars_mcc._store.new_and_changed import is_below
 
 
-class OsOfWindows:
-    """The module `os`, with paths of Windows."""
-
-    path, sep = ntpath, "\\"
-
-    def __getattr__(self, name):
-        return getattr(os, name)
-
-
 @pytest.fixture(autouse=True)
 def _windows(tmp_path, monkeypatch):
-    for name, module in [*sys.modules.items()]:
-        if name.startswith("polars_mcc._") and vars(module).get("os") is os:
-            monkeypatch.setattr(module, "os", OsOfWindows())
+    with_paths_of_windows(monkeypatch)
     monkeypatch.chdir(tmp_path)
     for day in (1, 2):
         write(f"logs/day={day}/a.parquet", day)
