@@ -72,7 +72,7 @@ def _only_the_metrics_that_are_built_in():
 
 @pytest.fixture(autouse=True)
 def _with_paths_of_windows(monkeypatch):
-    """For tests/inputs and tests/store, beside the tests of these paths alone."""
+    """For tests/inputs and tests/store, on a system that has other paths."""
     if os.environ.get("POLARS_MCC_PATHS") == "windows":
         with_paths_of_windows(monkeypatch)
 
