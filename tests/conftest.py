@@ -11,6 +11,7 @@ import shutil
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from support import with_paths_of_windows
 
 from polars_mcc._metrics import registry
 
@@ -67,6 +68,13 @@ def _only_the_metrics_that_are_built_in():
     known = registry._REGISTRY
     for name in [name for name in known if name not in registry._BUILT_IN]:
         del known[name]
+
+
+@pytest.fixture(autouse=True)
+def _with_paths_of_windows(monkeypatch):
+    """For tests/inputs and tests/store, on a system that has other paths."""
+    if os.environ.get("POLARS_MCC_PATHS") == "windows":
+        with_paths_of_windows(monkeypatch)
 
 
 @pytest.fixture

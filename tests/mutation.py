@@ -69,7 +69,7 @@ exclude-operators = [
 @cache
 def annotations(module: Path) -> list[ast.expr]:
     """The annotations of a module: text for the type checker, which no test runs."""
-    nodes = ast.walk(ast.parse(module.read_text()))
+    nodes = ast.walk(ast.parse(module.read_text("utf-8")))
     found = (getattr(one, name, None) for one in nodes for name in ("annotation", "returns"))
     return [one for one in found if isinstance(one, ast.expr)]
 

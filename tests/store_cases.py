@@ -61,7 +61,7 @@ class Logs:
         self.clock += self.draw.randrange(10**7, 10**9)
         os.utime(beside, ns=(self.clock, self.clock))
         beside.replace(path)
-        self.versions[str(path), str(self.clock)] = rows
+        self.versions[path.as_posix(), str(self.clock)] = rows
         return path
 
     def delete(self, name: str) -> None:
@@ -69,7 +69,7 @@ class Logs:
 
     def now(self) -> dict[str, str]:
         """The current version of each file."""
-        return {str(file): str(file.stat().st_mtime_ns) for file in self.files()}
+        return {file.as_posix(): str(file.stat().st_mtime_ns) for file in self.files()}
 
     def files(self) -> list[Path]:
         return sorted(file for file in self.folder.rglob("*.parquet") if file.is_file())

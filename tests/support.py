@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import ntpath
+import os
+import posixpath
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, count, islice, product
@@ -64,6 +68,38 @@ def coded(rows: list[tuple], dtype: pl.DataType) -> list[tuple]:
 def mcc_of(table) -> float | None:
     """The score by polars_mcc of a table {(gold, pred): n}."""
     return counts_of([table]).mcc(weight="n").score()["mcc"].item()
+
+
+on_posix = pytest.mark.skipif(
+    os.name != "posix", reason="needs signals, modes or shells that Windows lacks"
+)
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc or /dev/full of Linux")
+
+
+class _PathOfWindows:
+    """`os.path` of Windows, on the files of this system, with their links."""
+
+    def realpath(self, path) -> str:
+        if ntpath.splitdrive(path)[0]:
+            return ntpath.realpath(path)
+        return posixpath.realpath(path.replace("\\", "/")).replace("/", "\\")
+
+    def __getattr__(self, name):
+        return getattr(ntpath, name)
+
+
+class _OsOfWindows:
+    path, sep = _PathOfWindows(), "\\"
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+
+def with_paths_of_windows(monkeypatch) -> None:
+    """Run the package with paths of Windows, here."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("polars_mcc._") and vars(module).get("os") is os:
+            monkeypatch.setattr(module, "os", _OsOfWindows())
 
 
 def some_slow(values, *slow) -> list:

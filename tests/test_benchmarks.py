@@ -223,7 +223,7 @@ def test_figures_are_written_with_their_version(does, tmp_path, capsys):
     assert is_written == (does == MADE) == ("not measured: speed" not in told)
     expected = PAGE.replace("1.0", "2.0").replace("short | 1.50", "here | 1.25")
     expected = expected.replace("Long ago.", figures.machine(tmp_path))
-    assert page.read_text() == (expected if is_written else PAGE)
+    assert page.read_text("utf-8") == (expected if is_written else PAGE)
 
 
 def test_every_table_of_figures_has_a_script_and_a_page_that_says_when():

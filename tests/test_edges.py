@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 import math
 import pathlib
 import random
 import re
+import sys
+import zoneinfo
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal, assert_series_equal
+from runner import invoke
 from support import NAMES, ask, log_of
 
 import polars_mcc
@@ -450,3 +454,28 @@ def _asked(
     log = frame.mcc(pred="pred", score="s", positive="p")
     found = OF_K[verb](log).lazy().collect(engine=engine)
     return found.with_columns(pl.col("^k$").cast(pl.String))
+
+
+def test_a_key_with_a_time_zone_needs_no_zones_of_python(monkeypatch, tmp_path):
+    """Windows has none; Polars has its own."""
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.reset_tzpath([])
+    times = pl.datetime_range(
+        dt.datetime(2026, 1, 1), dt.datetime(2026, 1, 3), "1h", time_zone="Asia/Thimphu", eager=True
+    )
+    label = pl.int_range(49) % 2
+    log = pl.DataFrame({"ts": times, "day": times.dt.truncate("1d"), "c": "x"}).with_columns(
+        gold=label, pred=label
+    )
+    log.write_parquet(tmp_path / "log.parquet")
+    try:
+        with pytest.raises(zoneinfo.ZoneInfoNotFoundError):
+            log.row(0)
+        log.mcc.check("day", min=0.5)
+        log.mcc.worst("day", "c")
+        log.mcc(time="ts", min_age="1d").report("day", "c", format="json")
+        for form in ("table", "csv", "json", "markdown"):
+            done = invoke("by", str(tmp_path / "log.parquet"), "--by", "day", "--format", form)
+            assert "2026-01-02" in done.stdout, done.stderr
+    finally:
+        zoneinfo.reset_tzpath()

@@ -55,9 +55,9 @@ def test_an_example_runs_and_shows_scores(name, monkeypatch, capsys):
 @pytest.mark.slow
 def test_charts_are_drawn_where_asked(monkeypatch, tmp_path):
     run("draw_charts.py", str(tmp_path / "charts"), monkeypatch=monkeypatch)
-    drawn = {path.name: path.read_text() for path in (tmp_path / "charts").iterdir()}
+    drawn = {path.name: path.read_text("utf-8") for path in (tmp_path / "charts").iterdir()}
     assert len(drawn) == 8
-    shown = (EXAMPLES / "slices.svg").read_text()
+    shown = (EXAMPLES / "slices.svg").read_text("utf-8")
     texts = re.compile(r"<text[^>]*>([^<]+)</text>")
     assert texts.findall(shown) == texts.findall(drawn["slices.svg"]), "the README's picture"
 
@@ -218,7 +218,7 @@ def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):
         shipped = ROOT / "data" / name
         assert_frame_equal(pl.read_parquet(tmp_path / name), pl.read_parquet(shipped))
         digest = hashlib.sha256(shipped.read_bytes()).hexdigest()
-        assert f"{digest}  {name}" in (ROOT / "data/README.md").read_text()
+        assert f"{digest}  {name}" in (ROOT / "data/README.md").read_text("utf-8")
 
 
 @in_turn(model=["pred", "logistic", "knn", "bayes"], name=["digits", "breast_cancer"])

@@ -13,6 +13,7 @@ import pytest
 from benchmarks import peers
 from polars.testing import assert_frame_equal
 from sklearn import metrics
+from support import on_posix
 
 import polars_mcc
 
@@ -34,6 +35,7 @@ SLOW = {
 """Pages whose blocks search, write reports, or start processes."""
 
 
+@on_posix
 @pytest.mark.parametrize(
     "path",
     [

@@ -29,6 +29,7 @@ from polars_mcc._frame.missing_and_likely_columns import MissingColumn
 from polars_mcc._inputs.find_files import TOLD_BY_FIRST_ROWS
 from polars_mcc._inputs.formats import SEPARATORS, STDIN
 from polars_mcc._inputs.log_from_files import TypedLog
+from polars_mcc._inputs.paths_and_settings import slashed
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._inputs.spelling_in_files import spelling_warnings
 from polars_mcc._metrics.registry import NoPositiveError, needs_two_classes
@@ -208,7 +209,7 @@ def errors_as_lines(
             what += _hint_at_format(logs, error.schema)
         # A column may be called as a log is.
         typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
-        paths = [str(path).rstrip("/") for path in typed]
+        paths = [name.rstrip("/") for path in map(str, typed) for name in (path, slashed(path))]
         and_more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
         # No prefix where the message names a log or the output itself.
         is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from polars_mcc._display.table_and_to_numpy import with_texts
 from polars_mcc._frame.labels import is_text
 from polars_mcc._inputs.find_files import real_paths
 from polars_mcc._inputs.log_from_files import TypedLog
+from polars_mcc._inputs.paths_and_settings import real_path
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -68,7 +70,7 @@ def check_writable(out: Path, log: TypedLog, options: Iterable[object]) -> None:
     `options` may name files, as in `cost('costs.csv')`.
     """
     for logs in (log.inputs, *([log.of_labels.inputs] if log.of_labels else [])):
-        if os.path.realpath(out) in real_paths(logs.files).values():
+        if real_path(str(out)) in real_paths(logs.files).values():
             raise ValueError(f"cannot write '{out}': it is one of the logs; choose another name")
         if (folder := logs.would_read(str(out))) is not None:
             raise ValueError(
@@ -77,9 +79,7 @@ def check_writable(out: Path, log: TypedLog, options: Iterable[object]) -> None:
             )
     texts = [str(value) for value in options if isinstance(value, (str, list, tuple))]
     words = (word for text in texts for word in (text, *re.split(r"[\"'()\[\],]", text)))
-    if out.is_file() and os.path.realpath(out) in {
-        os.path.realpath(word) for word in words if word
-    }:
+    if out.is_file() and real_path(str(out)) in {real_path(word) for word in words if word}:
         raise ValueError(f"cannot write '{out}': the command reads it; choose another name")
     if _is_special(out):
         return
@@ -233,12 +233,17 @@ def open_streams() -> None:
     """Open the null device in place of each standard stream that was closed at the start.
 
     Then to read or write it does not fail, and no file that is opened later gets its number, to
-    which libraries write.
+    which libraries write. A pipe of Windows lacks characters: they are written as "?", and tables
+    have lines of ASCII.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             number = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    if "│".encode(sys.stdout.encoding, "replace") == b"?":
+        pl.Config.set_tbl_formatting("ASCII_FULL_CONDENSED")
 
 
 def show(text: str) -> None:
@@ -252,7 +257,9 @@ def write(data: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in {errno.EPIPE, errno.EINVAL}:  # Windows calls it invalid.
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

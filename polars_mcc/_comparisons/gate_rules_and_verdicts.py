@@ -9,6 +9,7 @@ from itertools import product, takewhile
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._base.allowed_values import Correction, check_number
 from polars_mcc._base.message_parts import Words, option, refused
@@ -307,7 +308,9 @@ class Judging:
             limit, name = rule.threshold.alias(_LIMIT), slice_name(texts).alias(_NAME)
             slices = part.filter(pl.col(rule.mark).is_not_null()).with_columns(limit, name)
             margin = pl.col(rule.value) - pl.col(_LIMIT)
-            for row in slices.sort(margin, descending=rule.bound == "max").head(1).to_dicts():
+            nearest = slices.sort(margin, descending=rule.bound == "max").head(1)
+            # A key with a time zone is no value of Python where no zones are, as in Windows.
+            for row in nearest.drop(cs.datetime(time_zone="*")).to_dicts():
                 figure = rule.metric.name + f" minus {rule.than}" * rule.is_diff
                 figure += f" {in_words(row, rule.value, has_limits=self.ci is not None)}"
                 if slices.height > 1:

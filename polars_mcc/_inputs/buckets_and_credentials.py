@@ -38,8 +38,7 @@ def folder_of_glob(path: str) -> str | None:
     prefix, *pattern = re.split(r"(?=[*?\[])", path, maxsplit=1)
     if not pattern:
         return None
-    folder, slash, _ = prefix.rpartition("/")
-    return folder or slash or "."
+    return os.path.dirname(prefix) or "."  # noqa: PTH120 - it may be a URL
 
 
 def looked_up(path: str, options: Options | None = None) -> Input | None:

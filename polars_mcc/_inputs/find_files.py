@@ -13,6 +13,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+import posixpath
 import re
 import shlex
 import stat
@@ -28,7 +29,7 @@ import polars as pl
 from polars_mcc._base.errors_and_warnings import reason
 from polars_mcc._base.message_parts import in_shell, quoted
 from polars_mcc._inputs.formats import FORMATS, NDJSON, PARQUET, ROWS_FOR_DTYPES, STDIN, by_suffix
-from polars_mcc._inputs.paths_and_settings import is_url, partitions
+from polars_mcc._inputs.paths_and_settings import is_url, partitions, real_path, slashed
 
 
 class FileSearch:
@@ -41,7 +42,7 @@ class FileSearch:
 
     def files(self, folder: str) -> list[str]:
         """All files below a folder. A real folder is read once, even if links lead to it."""
-        root = os.path.normpath(folder)
+        root = posixpath.normpath(folder)
         below = self._below("" if root == os.curdir else root, lambda _: True)
         files = [path for path, is_folder in below if not is_folder]
         return sorted(files, key=lambda file: Path(file).parts)
@@ -66,7 +67,7 @@ class FileSearch:
 
     def _below(self, root: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
         """The paths at any depth below a folder, and whether each is a folder."""
-        folders, seen = [(root, os.path.realpath(root))], set[Place]()
+        folders, seen = [(root, real_path(root))], set[Place]()
         while folders:
             folder, real = folders.pop()
             if (place := place_of(f"{folder}/", f"{real}/")) in seen:
@@ -76,7 +77,7 @@ class FileSearch:
             yield from inside
             for path in (path for path, is_folder in inside if is_folder):
                 if path in self.links:  # Links come last: a real path tells more than a link.
-                    folders.insert(0, (path, os.path.realpath(path)))
+                    folders.insert(0, (path, real_path(path)))
                 else:
                     folders.append((path, _join(real, os.path.basename(path))))  # noqa: PTH119 - thousands of folders
 
@@ -102,8 +103,8 @@ class FileSearch:
             return False  # A log is an error when it is read.
         if not is_folder:
             return False
-        real = os.path.realpath(path)
-        if any(os.path.realpath(above) == real for above in Path(path).absolute().parents):
+        real = real_path(path)
+        if any(real_path(str(above)) == real for above in Path(path).absolute().parents):
             msg = f"'{path}' is a link to a folder that it is in, so it has no end; delete the link"
             raise OSError(msg)
         self.links.add(path)
@@ -125,7 +126,7 @@ def is_no_log(path: str) -> bool:
 def named_error(path: str, error: OSError) -> OSError:
     """An error that names a file or folder that the system cannot read, and says what to do."""
     if isinstance(error, FileNotFoundError) and Path(path).is_symlink():
-        target = os.path.realpath(path)
+        target = real_path(path)
         msg = f"'{path}' is a broken link to '{target}'; restore the target, or delete the link"
     else:
         why = error.strerror or str(error).partition(" (os error")[0]
@@ -150,19 +151,19 @@ def absolute(path: str) -> str:
     if is_url(path):
         return path
     goes_up = "/../" in path.lstrip("./")  # It may go up from the target of a link.
-    return os.path.realpath(path) if goes_up else os.path.abspath(path)  # noqa: PTH100
+    return real_path(path) if goes_up else slashed(os.path.abspath(path))  # noqa: PTH100
 
 
 def real_paths(paths: Iterable[str]) -> dict[str, str]:
     """The real path of each path. A folder of thousands of files is resolved once; URLs stay."""
-    of_folder = cache(os.path.realpath)
+    of_folder = cache(real_path)
     real = {}
     for path in paths:
         folder, name = os.path.split(path)
         if is_url(path):
             real[path] = path
         elif not name or os.path.islink(path):  # noqa: PTH114 - thousands of inputs
-            real[path] = os.path.realpath(path)
+            real[path] = real_path(path)
         else:
             real[path] = _join(of_folder(folder), name)
     return real
@@ -203,7 +204,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _join(folder: str, name: str) -> str:
-    return os.path.join(folder, name)  # noqa: PTH118 - thousands of inputs
+    return posixpath.join(folder, name)
 
 
 TOLD_BY_FIRST_ROWS = (
@@ -246,7 +247,7 @@ def naming_unreadable(file: str, format_name: str) -> Iterator[None]:
 
 def names_first(error: BaseException, paths: Sequence[str]) -> bool:
     """Whether the message of an error begins with one of these files."""
-    return reason(error).startswith(tuple(f"'{path}" for path in paths))
+    return reason(error).startswith(tuple(f"'{slashed(path)}" for path in paths))
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def _files_in(table: str, folder: str, options: Options | None) -> Iterator[str]
     if is_url(table):
         yield from (file.path for file in listing(f"{table.rstrip('/')}/{folder}/", options))
     else:
-        yield from map(str, Path(table, folder).glob("*"))
+        yield from map(Path.as_posix, Path(table, folder).glob("*"))
 
 
 def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFrame:

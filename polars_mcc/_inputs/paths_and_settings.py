@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -15,8 +16,18 @@ def as_dict(options: Options | None) -> dict[str, str] | None:
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is a URL."""
-    return "://" in path
+    """Whether a path is a URL. `C://logs` is on a drive of Windows."""
+    return path.find("://") > 1
+
+
+def slashed(path: str) -> str:
+    """A path with slashes, as Polars and URLs have it on Windows too."""
+    return path if is_url(path) else path.replace(os.sep, "/")
+
+
+def real_path(path: str) -> str:
+    """The path from the root, with slashes and without links."""
+    return slashed(os.path.realpath(path))
 
 
 def partitions(path: str) -> list[str]:

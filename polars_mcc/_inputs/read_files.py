@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import posixpath
 import re
 import shlex
 from collections import defaultdict
@@ -25,7 +26,14 @@ from polars_mcc._base.values_as_text_or_markdown import read_as
 from polars_mcc._frame.columns import as_expr
 from polars_mcc._inputs import find_files, formats
 from polars_mcc._inputs.buckets_and_credentials import folder_of_glob, listing, looked_up
-from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url, partition_columns
+from polars_mcc._inputs.paths_and_settings import (
+    Options,
+    as_dict,
+    is_url,
+    partition_columns,
+    real_path,
+    slashed,
+)
 from polars_mcc._inputs.sql_columns import filtered
 from polars_mcc._store.delta_table import Input, open_store
 from polars_mcc._store.stored_columns import log_options_of
@@ -121,8 +129,8 @@ class Logs:
         """The folder or glob that the user named, of which a file at this path would be a log."""
         for typed in self.typed:
             is_glob = root_of_path(typed) != typed
-            below = (_as_regex if is_glob else re.escape)(os.path.realpath(typed)) + "(/.*)?"
-            if re.fullmatch(below, os.path.realpath(path)):
+            below = (_as_regex if is_glob else re.escape)(real_path(typed)) + "(/.*)?"
+            if re.fullmatch(below, real_path(path)):
                 return typed
         return None
 
@@ -208,7 +216,7 @@ def find_logs(
         return Logs(paths, [formats.STDIN], formats.format_of_pipe())
     local, format_of_path = find_files.FileSearch(), dict[str, formats.LogFormat]()
     hidden, listed = list[str](), dict[str, Input]()
-    paths = [path.removeprefix("file://") for path in paths]
+    paths = [slashed(re.sub("^file://(/(?=[A-Za-z]:/))?", "", path)) for path in paths]
     for path in paths:
         is_found = may_be_gone
         is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
@@ -246,7 +254,7 @@ def _logs_in_folder(
     Hidden files, and files that are known to be no logs, are passed over. Any other file may be a
     log, so it is an error: a folder is read whole or not at all.
     """
-    above = folder_of_glob(folder) or folder if is_url(folder) else os.path.normpath(folder)
+    above = folder_of_glob(folder) or folder if is_url(folder) else posixpath.normpath(folder)
     root = "" if above == os.curdir else above.rstrip("/")
     inside = {path: path.removeprefix(root) for path in paths}
     hidden = [path for path in paths if any(map(find_files.is_hidden, inside[path].split("/")))]

@@ -28,7 +28,7 @@ from polars_mcc._inputs.buckets_and_credentials import folder_of_glob
 from polars_mcc._inputs.find_files import names_first, real_paths
 from polars_mcc._inputs.formats import STDIN
 from polars_mcc._inputs.log_from_files import LogOptions, TypedLog, progress_bar
-from polars_mcc._inputs.paths_and_settings import is_url
+from polars_mcc._inputs.paths_and_settings import is_url, real_path
 from polars_mcc._inputs.read_files import Logs, named_if_corrupt
 from polars_mcc._store.delta_table import INPUT, INPUT_COLUMNS, Input, N, Store, total
 from polars_mcc._store.new_and_changed import FILE, CurrentInputs, is_below
@@ -115,12 +115,17 @@ class Keeping:
             self.files = CurrentInputs(self.log.inputs, again=True)
         self._schema, self._counted, self._counts = self.store.schema, {}, []
         self._valued = self.store.columns_with_values()
-        for name, value in wanted.items():
-            if (known := self.store.about.get(name)) != value:
+        kept = self.store.about
+        for name in filter("columns".__ne__, {**wanted, **kept}):
+            default = getattr(LogOptions, name, None)
+            known, value = kept.get(name, default), wanted.get(name, default)
+            if known != value:
+                is_known = name in {*wanted, *_KEPT}
+                same = "pass the same words in the same order, or use another store"
                 raise refused(
                     f"the store '{self.path}' has counts with ",
                     option(name, known),
-                    f", not {value!r}; pass the same words in the same order, or use another store",
+                    f", not {value!r}; {same if is_known else 'upgrade polars_mcc'}",
                 )
 
     def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
@@ -323,7 +328,7 @@ def _description_wanted(log: TypedLog, store: str) -> dict[str, object]:
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             raise ValueError(f"the store '{store}' cannot keep {flag}; {instead}")
-    kept = {name: options[name] for name in _KEPT}
+    kept = {name: options[name] for name in _KEPT if options[name] != getattr(LogOptions, name)}
     return {"by": [*(log.by or ())], "pred": log.options.pred or [defaults.PRED], **kept}
 
 
@@ -414,7 +419,7 @@ def _check_outside(logs: Logs, store: str) -> None:
     if logs.files == [STDIN]:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
-    path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
+    path = store.rstrip("/") if is_url(store) else real_path(store)
     for file, where in real_paths(logs.files).items():
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"

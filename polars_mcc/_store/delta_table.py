@@ -5,8 +5,24 @@ one version. A step from it fails if another process has taken a step since: bot
 application in their transactions, which Delta refuses. Then open the store and look at the inputs
 again.
 
-An input without rows has no counts. A property of the table lists such inputs. Dtypes of Polars
-that Delta does not have are stored as others; another property has the schema.
+The property `polars_mcc.format` of the table is the number of its format. Without it, a store is of
+format 1. Every format has `polars_mcc.format` and `polars_mcc.counts`. By these an older polars_mcc
+knows a store, and refuses a higher number.
+
+Format 1:
+
+- The columns are those of the counts, `n` and those of `INPUT_COLUMNS`. Dtypes of Polars that Delta
+  does not have are stored as others, see `delta_dtype`.
+- `polars_mcc.counts` is JSON: `by`, `pred` and the other settings, as they were typed. A setting
+  that is not named has its default in `LogOptions`. `columns` has `gold`, `pred` and `waiting` of
+  the counts, as arguments of `PredictionLog`.
+- `polars_mcc.schema` is the schema of the counts, see `schema_as_text`.
+- `polars_mcc.empty` is JSON: the inputs without rows, which have no counts, with size and version.
+
+A new setting of `keep_counts` needs no new number: its default must mean what stores without it
+have counted. A polars_mcc that does not know the setting reads the store, and refuses to count into
+it. Take a new number if an older polars_mcc would misread the store, or if a default changes.
+`tests/store/` has stores of each number; each later version reads them and counts into them.
 """
 
 from __future__ import annotations
@@ -29,6 +45,7 @@ from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._base.errors_and_warnings import check_installed
 from polars_mcc._inputs.paths_and_settings import Options, as_dict, is_url
+from polars_mcc._version import __version__
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -38,7 +55,9 @@ INPUT, SIZE, VERSION, NEWEST = "input", "input_size", "input_version", "input_ne
 INPUT_COLUMNS = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String(), NEWEST: pl.Int64()}
 """The columns that say where a row of counts comes from."""
 
-_ABOUT, _SCHEMA, _EMPTY = (f"polars_mcc.{name}" for name in ("counts", "schema", "empty"))
+FORMAT = 1
+_FORMAT, _ABOUT = "polars_mcc.format", "polars_mcc.counts"
+_SCHEMA, _EMPTY = "polars_mcc.schema", "polars_mcc.empty"
 _HISTORY_PROPERTIES = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _DAYS = 30  # for which earlier versions can be read, in a new store
 _MAX_FILES = 32  # files above which they are merged
@@ -110,6 +129,11 @@ class Store:
         properties: Mapping[str, str] = self._delta.metadata().configuration
         if _ABOUT not in properties:
             raise _not_a_store(self.path)
+        if (number := int(properties.get(_FORMAT, 1))) > FORMAT:
+            raise ValueError(
+                f"the store '{self.path}' has format {number}, but polars_mcc {__version__} reads "
+                f"formats up to {FORMAT}; upgrade polars_mcc"
+            )
         return properties
 
     def made(self, about: Mapping[str, Any], schema: pl.Schema) -> Store:
@@ -133,7 +157,8 @@ class Store:
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error
-        properties = {_ABOUT: json.dumps(about), _SCHEMA: schema_as_text(schema)} | _kept_for(_DAYS)
+        properties = {_FORMAT: str(FORMAT), _ABOUT: json.dumps(about)} | _kept_for(_DAYS)
+        properties |= {_SCHEMA: schema_as_text(schema)}
         try:
             with _naming_store(f"cannot make the store '{self.path}'"):
                 DeltaTable.create(
@@ -317,9 +342,9 @@ def total(dtype: pl.DataType) -> pl.Expr:
 
 def is_store(path: str, options: Options | None) -> bool:
     """Whether the folder of a Delta table is a store; False if deltalake is not installed."""
-    with suppress(ModuleNotFoundError, ValueError):
-        open_store(path, options)
-        return True
+    with suppress(ModuleNotFoundError):
+        table = _newest_table(path, options)
+        return table is not None and _ABOUT in table.metadata().configuration
     return False
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from polars_mcc._inputs import find_files, read_files
 from polars_mcc._inputs.buckets_and_credentials import looked_up_all
 from polars_mcc._inputs.formats import PARQUET, ScanFiles, format_of
-from polars_mcc._inputs.paths_and_settings import is_url, partition_columns
+from polars_mcc._inputs.paths_and_settings import is_url, partition_columns, real_path, slashed
 from polars_mcc._inputs.read_files import Logs
 from polars_mcc._store.delta_table import Input
 
@@ -40,7 +40,7 @@ class CurrentInputs:
         self.now: dict[str, Input] = {}
         """The inputs that exist, by path."""
         self.shown = {
-            file.rstrip("/") if is_url(file) else os.path.abspath(file): file  # noqa: PTH100
+            file.rstrip("/") if is_url(file) else slashed(os.path.abspath(file)): file  # noqa: PTH100
             for file in logs.files
         }
         """The path as the user typed it, by path."""
@@ -194,8 +194,7 @@ def _parents(path: str) -> Iterator[str]:
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
     """A test whether a path is one of `paths`, or is below one. A glob stands for its root."""
     roots = (
-        path if is_url(path) else os.path.realpath(path)
-        for path in map(read_files.root_of_path, paths)
+        path if is_url(path) else real_path(path) for path in map(read_files.root_of_path, paths)
     )
     files = {root.rstrip("/") for root in roots}
     folders = tuple(f"{root}/" for root in files)

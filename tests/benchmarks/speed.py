@@ -385,7 +385,7 @@ def difference(peer: str, workload: Workload, folder: Path) -> str:
         paths = [Path(answers, name) for name in ("ours.json", "theirs.json")]
         for query, path in zip(("polars_mcc", peer), paths, strict=True):
             run(query, workload, folder, path)
-        ours, theirs = (json.loads(path.read_text()) for path in paths)
+        ours, theirs = (json.loads(path.read_text("utf-8")) for path in paths)
     if not theirs:
         return ""
     assert ours.keys() == theirs.keys(), (peer, workload.name)

@@ -131,7 +131,7 @@ def test_a_bad_answer_is_named(tmp_path, monkeypatch):
     texts |= {"other.csv": "a,b\n1,2\n", "quote.csv": 'k0,since\nx,"2026\n'}
     texts |= {"date.csv": "k0,since\nx,2026-13-77\n"}
     for name, text in texts.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, "utf-8")
         check = ("check", "log.parquet", "--by", "k0", "--no-worse-than", name)
         for asked in ((*changes, "--known", name), check):
             done = invoke(*asked)

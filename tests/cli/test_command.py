@@ -22,7 +22,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
-from support import first, in_turn, some_slow
+from support import first, in_turn, on_posix, some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
@@ -460,7 +460,7 @@ def test_calibration(planted):
     assert_frame_equal(rounded, log(score=p.round(1)).calibration())
     report = ("--pred", "pred", "--score", "k / 3.0", "--by", "j", "--out", "r.md")
     assert invoke("report", "log.parquet", *report).exit_code == 0
-    assert "Are the scores calibrated?" in pathlib.Path("r.md").read_text()
+    assert "Are the scores calibrated?" in pathlib.Path("r.md").read_text("utf-8")
     done = invoke("calibration", "log.parquet", "--score", "score")
     assert (done.exit_code, done.stdout) == (2, "")
     assert re.search(
@@ -534,7 +534,7 @@ def test_a_report_of_several_metrics(planted):
     models = ("--pred", "pred", "--pred", "gold AS other", "--by", "k", "--out", "r.json")
     done = invoke("report", "log.parquet", "--metric", "mcc,cost(fn=10, fp=1)", *models)
     assert done.exit_code == 0, done.output
-    found = json.loads(pathlib.Path("r.json").read_text())
+    found = json.loads(pathlib.Path("r.json").read_text("utf-8"))
     log = planted.with_columns(other="gold").mcc(pred=["pred", "other"])
     [first, second] = log.compare(metrics=["mcc", "cost(fn=10, fp=1)"]).to_dicts()
     texts = [said["text"].replace("\u00a0", " ") for said in found["verdict"]]
@@ -627,7 +627,7 @@ class TestCheck:
                 assert judged["k"].to_list() == planted["k"].unique().sort().to_list()
                 assert judged["verdict"].to_list().count("fails") == code
             else:
-                assert pathlib.Path(f"judged.{form}").read_text().count("fails") == code
+                assert pathlib.Path(f"judged.{form}").read_text("utf-8").count("fails") == code
 
     @pytest.mark.usefixtures("planted")
     def test_a_failure_in_a_pipe_is_data(self):
@@ -829,7 +829,7 @@ def test_markdown(tmp_path, monkeypatch):
     assert [row.split(" ")[1] for row in rows] == [r"\<b\>", "two<br>lines", r"x\|y"]
     again = polars_mcc_by("log.parquet", "--by", "a|b", "--out", "answer.md")
     assert again.exit_code == 0, again.output
-    assert (tmp_path / "answer.md").read_text() == done.stdout
+    assert (tmp_path / "answer.md").read_text("utf-8") == done.stdout
 
 
 @in_turn(
@@ -1052,7 +1052,7 @@ class TestRefusals:
         before = set(tmp_path.rglob("*"))
         (tmp_path / "answer.csv").write_text("as it was")
         yield
-        assert (tmp_path / "answer.csv").read_text() == "as it was"
+        assert (tmp_path / "answer.csv").read_text("utf-8") == "as it was"
         new = set(tmp_path.rglob("*")) - before - {tmp_path / "answer.csv"}
         assert all(path.is_relative_to(logs) or path.suffix == ".parquet" for path in new)
 
@@ -1160,10 +1160,11 @@ def test_without_the_extra_it_says_what_to_install():
 
 
 @pytest.mark.slow
+@on_posix
 def test_the_shell_completes(tmp_path):
     """Bash completes verbs and options, with the script that --install-completion writes."""
     script = tmp_path / "polars-mcc.bash"
-    script.write_text(app.generate_completion(shell="bash"))  # noqa: S604 - its name
+    script.write_text(app.generate_completion(shell="bash"), "utf-8")  # noqa: S604 - its name
     words = {
         ("polars-mcc", "rep"): ["report"],
         ("polars-mcc", "report", "logs", "--min"): ["--min-age", "--min-n"],
@@ -1485,7 +1486,7 @@ def test_a_reference_is_one_word_or_one_slice():
 def test_the_word_none_is_text_where_nothing_may_be_none():
     done = invoke("report", "log.parquet", "--by", "k", "--title", "none", "--out", "r.md")
     assert done.exit_code == 0, done.output
-    assert pathlib.Path("r.md").read_text().startswith("## none\n")
+    assert pathlib.Path("r.md").read_text("utf-8").startswith("## none\n")
 
 
 class TestSql:

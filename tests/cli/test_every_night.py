@@ -17,6 +17,7 @@ import pages
 import polars as pl
 import pytest
 from runner import invoke
+from support import on_posix
 
 PAGE = pages.GUIDE / "every_night.md"
 [MAKES_SCRIPT] = pages.blocks("bash", PAGE)
@@ -104,7 +105,7 @@ def test_a_fall_is_found_once_and_nothing_else_is(tmp_path, monkeypatch):
         for country, since in news.select("country", "since").iter_rows():
             with Path("seen.csv").open("a") as seen:
                 seen.write(f"{country},{since}\n")
-    assert Path("seen.csv").read_text() == f"country,since\nFR,{FALL}\n"
+    assert Path("seen.csv").read_text("utf-8") == f"country,since\nFR,{FALL}\n"
     [found] = [night for night, of_night in codes.items() if of_night["changes"]]
     first_labelled = FALL + dt.timedelta(days=8)
     assert first_labelled <= found <= first_labelled + dt.timedelta(days=5)
@@ -118,6 +119,7 @@ def test_a_fall_is_found_once_and_nothing_else_is(tmp_path, monkeypatch):
     ]
 
 
+@on_posix
 @pytest.mark.parametrize(
     ("codes", "expected", "n_run"),
     [
@@ -146,11 +148,14 @@ def test_the_exit_code_of_the_script(codes, expected, n_run, tmp_path):
         run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == expected, done.stderr
-    assert (tmp_path / "run").read_text().split() == ["counts", "changes", "check", "report"][
-        :n_run
-    ]
+    assert (tmp_path / "run").read_text("utf-8").split() == [
+        "counts",
+        "changes",
+        "check",
+        "report",
+    ][:n_run]
     assert done.stdout == ("FR,2026-04-10\n" if n_run == 4 else "")
-    assert (tmp_path / "seen.csv").read_text() == "country,since\n"
+    assert (tmp_path / "seen.csv").read_text("utf-8") == "country,since\n"
 
 
 def test_airflow_runs_the_commands_of_the_script(monkeypatch):

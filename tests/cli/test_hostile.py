@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 from markdown_it import MarkdownIt
 from polars.testing import assert_frame_equal
 from runner import Done, invoke
-from support import first, in_turn
+from support import first, in_turn, on_linux, on_posix
 
 import polars_mcc
 from polars_mcc._cli import outputs
@@ -398,6 +397,7 @@ class TestOut:
         return file
 
     @pytest.mark.slow
+    @on_posix
     @in_turn(suffix=[".csv", ".json", ".parquet"], room=[0, 500])
     def test_a_full_disk_leaves_what_was_there(self, log, tmp_path, suffix, room):
         """A limit on the file size stands in for a full disk."""
@@ -406,6 +406,8 @@ class TestOut:
         out.write_text("as it was")
 
         def limit():
+            import resource  # noqa: PLC0415 - Windows has none
+
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
         # The limit would truncate compiled modules too, and break later tests.
@@ -414,7 +416,7 @@ class TestOut:
         told = is_refused(done)
         assert f"cannot write '{out}', which is unchanged: " in told
         assert "File too large" in told
-        assert out.read_text() == "as it was"
+        assert out.read_text("utf-8") == "as it was"
         assert list((tmp_path / "out").iterdir()) == [out]
 
     def test_a_folder_is_no_file(self, log, tmp_path):
@@ -430,6 +432,7 @@ class TestOut:
             )
         assert log.read_bytes() == before
 
+    @on_posix
     def test_a_read_only_folder_is_refused_before_the_scan(self, tmp_path):
         """Root can write to any folder, except on a read-only file system."""
         folder = tmp_path / "folder"
@@ -444,6 +447,7 @@ class TestOut:
             in is_refused(done)
         )
 
+    @on_linux
     def test_a_folder_that_refuses_a_file(self, log):
         assert "cannot write '/proc/answer.csv'" in is_refused(
             run_by(log, "--out", "/proc/answer.csv")
@@ -460,6 +464,7 @@ COMMANDS = {
 
 
 @pytest.mark.slow
+@on_posix
 @pytest.mark.parametrize(
     ("asked", "closed"),
     [
@@ -488,6 +493,7 @@ def test_a_closed_standard_input_is_an_empty_log():
 
 
 @pytest.mark.slow
+@on_posix
 def test_ctrl_c_ends_a_long_scan(tmp_path):
     n = 8_000_000
     rows = pl.DataFrame({"gold": pl.int_range(n, eager=True) % 1000}).with_columns(pred="gold")
@@ -509,7 +515,7 @@ def test_ctrl_c_ends_a_long_scan(tmp_path):
     assert (process.returncode, stdout) == (130, "")
     assert stderr == "polars-mcc: interrupted; nothing is written\n"
     assert seconds < 5
-    assert out.read_text() == "as it was"
+    assert out.read_text("utf-8") == "as it was"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "logs"]
 
 
@@ -536,6 +542,7 @@ def ends_after(process: subprocess.Popen, imported: str) -> str:
 
 
 @pytest.mark.slow
+@on_posix
 @pytest.mark.parametrize("imported", ["cyclopts", "polars_mcc._store.new_and_changed"])
 def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
     with subprocess.Popen(by_stdin, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
@@ -545,6 +552,7 @@ def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
 
 
 @pytest.mark.slow
+@on_posix
 def test_ctrl_c_that_is_ignored_stays_ignored(by_stdin):
     run = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *by_stdin]
     with subprocess.Popen(run, stdin=-1, stdout=-1, stderr=-1, text=True) as process:

@@ -425,12 +425,12 @@ def test_a_file_that_a_command_reads_is_not_written():
         "base.csv": ("check", "--no-worse-than", "base.csv"),
         "seen.csv": ("changes", "--time", "id::DATE", "--known", "seen.csv"),
     }
-    kept = {name: Path(name).read_text() for name in (*files, "base.csv")}
+    kept = {name: Path(name).read_text("utf-8") for name in (*files, "base.csv")}
     for out, (verb, *options) in asked.items():
         done = invoke(verb, "log.csv", *options, "--out", out)
         assert done.exit_code == 2, done.output
         assert f"cannot write '{out}'" in done.stderr
-        assert {name: Path(name).read_text() for name in kept} == kept
+        assert {name: Path(name).read_text("utf-8") for name in kept} == kept
     page = invoke("report", "log.csv", *late, "--out", "late/page.html")
     assert "cannot write 'late/page.html'" in page.stderr
     assert invoke("by", "log.csv", *late, "--out", "new.csv").exit_code == 0

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 from runner import invoke
-from support import in_turn
+from support import in_turn, on_linux
+
+from polars_mcc._cli import outputs
 
 ROWS = pl.DataFrame({"key": ["a", "b"], "gold": [1, 0], "pred": [1, 1]})
 BY_KEY = "key,n,mcc,n_null\na,1,0.0,0\nb,1,0.0,0\n"
@@ -24,10 +29,11 @@ def _in_a_new_folder(tmp_path, monkeypatch):
     ROWS.write_parquet("logs/day=1/0.parquet")
 
 
+@on_linux
 def test_a_pipe_stays_a_pipe_and_a_device_a_device():
     os.mkfifo("p.csv")
     read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append(Path("p.csv").read_text()))
+    reader = threading.Thread(target=lambda: read.append(Path("p.csv").read_text("utf-8")))
     reader.start()
     done = invoke("by", "logs", "--by", "key", "--out", "p.csv")
     reader.join()
@@ -96,3 +102,34 @@ def test_folders_are_keys(ending, monkeypatch):
     assert "2026-01-02,4," in invoke("by", f"0.{ending}", "--by", "day", "--format", "csv").stdout
     ROWS.with_columns(day=7).write_ipc("own.arrow")
     assert "7,2," in invoke("by", "own.arrow", "--by", "day", "--format", "csv").stdout
+
+
+def test_a_pipe_of_windows_has_tables_and_help():
+    """Python then writes in the code page of the system, which lacks lines, ≤ and −."""
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    ROWS.with_columns(key=pl.Series(["é ≤ 1", "b"])).write_parquet("logs/day=1/0.parquet")
+    check = "check logs --by key --metric accuracy --min-n 1 --min 1"
+    for words, code, part in [
+        ("by logs --by key", 0, "\n| é ? 1 | 1   | 0.0 | 0      |\n"),
+        (check, 1, "\n| b   | 1   | 0.0      | 0      |\n"),
+        ("compare --help", 0, "minus"),
+    ]:
+        typed = [sys.executable, "-m", "polars_mcc", *words.split()]
+        done = subprocess.run(
+            typed, capture_output=True, encoding="cp1252", env=environment, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert part in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "is_gone"), [(errno.EPIPE, True), (errno.EINVAL, True), (errno.ENOSPC, False)]
+)
+def test_windows_says_otherwise_that_a_reader_has_gone(number, is_gone, monkeypatch):
+    def fail() -> None:
+        raise OSError(number, "no more")
+
+    with Path("out").open("wb") as file:
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(flush=fail, fileno=file.fileno))
+        with nullcontext() if is_gone else pytest.raises(OSError, match="no more"):
+            outputs.write(b"answer")

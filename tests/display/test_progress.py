@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import nbformat
 import polars as pl
@@ -19,7 +17,7 @@ import pytest
 from nbclient import NotebookClient
 from polars.testing import assert_frame_equal
 from rich.console import Console
-from support import first, log_of, named
+from support import first, log_of, named, on_linux, on_posix
 from test_plan import VERBS, log
 
 import polars_mcc
@@ -280,6 +278,8 @@ def test_what_a_notebook_lacks_is_named(monkeypatch):
 
 def in_a_terminal(command: list[str], *, interrupt: bool) -> tuple[int, str, str]:
     """The exit code, the standard output, and what the terminal showed."""
+    import pty  # noqa: PLC0415 - Windows has none
+
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     with subprocess.Popen(command, stdout=-1, stderr=theirs, env=environment) as process:
@@ -311,7 +311,7 @@ def linked(folder, files: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc, to know its memory")
+@on_linux
 def test_rows_are_not_kept(tmp_path):
     """40 M rows with three texts are 2 GB; with a sink, Polars kept 1.8 GB of them.
 
@@ -337,6 +337,7 @@ print(line.split()[1])
 
 
 @pytest.mark.slow
+@on_posix
 @pytest.mark.parametrize("interrupt", [False, True], ids=["to the end", "stopped"])
 def test_in_a_terminal(interrupt, tmp_path, monkeypatch):
     monkeypatch.setenv("POLARS_WARN_UNSTABLE", "0")  # a user's, not conftest's

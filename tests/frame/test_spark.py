@@ -29,6 +29,7 @@ from engine_cases import (
     log,
 )
 from polars.testing import assert_frame_equal
+from support import on_linux
 
 import polars_mcc
 from polars_mcc import PredictionLog, cube
@@ -207,7 +208,7 @@ def executors(spark) -> dict[bytes, list[int]]:
     return found
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc, to find Spark's processes")
+@on_linux
 def test_a_worker_dies_in_the_middle(spark, large):
     """What it had counted is counted again, and nothing twice."""
     want = pl.scan_parquet(large).mcc.by("slice").collect()

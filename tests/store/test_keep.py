@@ -6,7 +6,6 @@ import datetime as dt
 import io
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 from runner import Done, invoke
 from store_cases import KEYS, Logs, contents, keep
-from support import first, in_turn
+from support import first, in_turn, on_linux, on_posix
 
 import polars_mcc
 from polars_mcc import PredictionLog, bins
@@ -597,11 +596,14 @@ def test_a_weight_that_is_null_is_not_lost(logs, store):
 
 
 @pytest.mark.slow
+@on_posix
 @pytest.mark.parametrize("room", [0, 500])
 def test_a_full_disk_leaves_the_counts_that_were_there(logs, store, room):
     """A limit on the file size stands in for a full disk."""
 
     def limit():
+        import resource  # noqa: PLC0415 - Windows has none
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
     words = ["counts", str(logs.folder), "--by", "country", "--by", "day", "--out", str(store)]
@@ -622,6 +624,7 @@ def test_a_full_disk_leaves_the_counts_that_were_there(logs, store, room):
         assert logs.is_kept(store)
 
 
+@on_linux
 def test_a_folder_that_may_not_be_written_is_named(logs):
     with pytest.raises(OSError, match="cannot make the store '/proc/store': "):
         keep(logs, "/proc/store")

@@ -16,6 +16,7 @@ from deltalake.table import TableOptimizer
 from in_processes import SHORT_STEPS, Processes
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from store_cases import KEYS, Logs, Objects, contents, keep, s3_server
+from support import on_posix
 
 from polars_mcc._store.delta_table import Store, open_store
 
@@ -150,6 +151,7 @@ def test_a_run_on_objects_is_overtaken_before_some_of_its_writes(monkeypatch):
 
 
 @pytest.mark.slow
+@on_posix
 def test_processes_that_are_killed(tmp_path):
     """Kill at random points, alone or several at once, while inputs are added and corrected."""
     logs, store = Logs(tmp_path / "logs", seed=random.randrange(10**6)), str(tmp_path / "store")

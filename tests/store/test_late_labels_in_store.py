@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from in_processes import Processes
 from polars.testing import assert_frame_equal
-from support import first
+from support import first, on_posix
 
 import polars_mcc
 from polars_mcc import PredictionLog
@@ -199,6 +199,7 @@ def test_what_is_missing_is_said(tmp_path, options, message):
 
 
 @pytest.mark.slow
+@on_posix
 @pytest.mark.parametrize("seed", range(3))
 def test_runs_that_are_killed_leave_each_input_with_the_labels_of_one_moment(tmp_path, seed):
     nights, seen = Nights(tmp_path, seed), dict[str, int]()
