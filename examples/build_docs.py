@@ -1,6 +1,6 @@
 """The documentation as a web site: a guide, the reference, and a search that needs no network.
 
-    pip install '.[docs]' && python examples/build_docs.py SITE
+    pip install '.[plot]' --group docs && python examples/build_docs.py SITE
 
 The pages are README.md, the Markdown of this folder, and the docstrings. Links are relative paths
 that work on GitHub too. On the site, a link to a script leads to a page with the script. A link
