@@ -1,6 +1,6 @@
 """The documentation as a web site: a guide, the reference, and a search that needs no network.
 
-    pip install '.[docs]' && python examples/build_docs.py SITE
+    pip install '.[plot]' --group docs && python examples/build_docs.py SITE
 
 The pages are README.md, the Markdown of this folder, and the docstrings, which Sphinx' autodoc
 reads. They go into SITE/VERSION, and SITE/stable is a copy of the newest version. Links are

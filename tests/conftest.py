@@ -36,6 +36,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 LONGEST = (
+    "test_every_format_is_read_again",
     "test_any_operations_leave_what_a_recount_finds",
     "test_blocks_run_and_show_what_they_print[every_night.md]",
     "test_under_strict_mypy",

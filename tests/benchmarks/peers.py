@@ -1,6 +1,6 @@
 """Inputs on which other packages lose digits or fail, compared with exact arithmetic.
 
-    pip install -e '.[test,peers]' && python tests/benchmarks/peers.py
+    pip install -e '.[test]' --group peers && python tests/benchmarks/peers.py
 
 Prints a Markdown table with a column for each peer that is installed.
 """

@@ -156,7 +156,8 @@ class Search:
         slices = [self.rows(self.slices[other]) for other in listed]
         columns = [*slices, *(self.rows(self.every[(key, name),]) for name in bins)]
         model = np.column_stack([np.ones(self.height), *columns])
-        left, free = (x - model @ np.linalg.lstsq(model, x)[0] for x in (self.loss, own))
+        fits = (np.linalg.lstsq(model, x, rcond=None)[0] for x in (self.loss, own))
+        left, free = (x - model @ fit for x, fit in zip((self.loss, own), fits, strict=True))
         _, group = np.unique(np.array(slices).reshape(-1, self.height), axis=1, return_inverse=True)
         means = [np.bincount(group, x) / np.bincount(group) for x in (self.loss, own)]
         among = self.loss - means[0][group], own - means[1][group]
