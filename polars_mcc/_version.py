@@ -1,3 +1,3 @@
 """The version, for the package, its command line and its reports."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
