@@ -5,7 +5,6 @@
 # ruff: noqa: PLC0414 - the alias tells type checkers that the name is public
 
 from polars_mcc._base.errors_and_warnings import PredictionLogWarning as PredictionLogWarning
-from polars_mcc._base.show_versions import show_versions as show_versions
 from polars_mcc._display.progress_bar import progress as progress
 from polars_mcc._display.table_and_to_numpy import table as table
 from polars_mcc._display.table_and_to_numpy import to_numpy as to_numpy
@@ -20,6 +19,7 @@ from polars_mcc._metrics.registry import metrics as metrics
 from polars_mcc._metrics.registry import register_metric as register_metric
 from polars_mcc._store.keep_counts import keep_counts as keep_counts
 from polars_mcc._verbs.check import CheckError as CheckError
+from polars_mcc._version import show_versions as show_versions
 from polars_mcc.expr_namespace import ExprMcc as ExprMcc
 from polars_mcc.expr_namespace import SeriesMcc as SeriesMcc
 from polars_mcc.prediction_log import PredictionLog as PredictionLog

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import polars_mcc
-from polars_mcc._base import show_versions
+from polars_mcc import _version
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 OF_DEVELOPERS = {"test", "test-engines", "docs", "peers"}
@@ -36,6 +36,6 @@ def test_each_dependency_has_its_version_and_none_is_imported(monkeypatch, capsy
     names = {re.match(r"[\w-]+", one)[0] for one in needed}
     assert names - {"polars-mcc"} <= found.keys()
 
-    monkeypatch.setattr(show_versions, "PACKAGES", ("no-such-package",))
+    monkeypatch.setattr(_version, "PACKAGES", ("no-such-package",))
     polars_mcc.show_versions()
     assert re.search(r"^no-such-package: +not installed\n\Z", capsys.readouterr().out, re.MULTILINE)
