@@ -34,8 +34,8 @@ from polars_mcc._metrics.exact_scores import measure_pairs
 from polars_mcc._metrics.metric_type import Metric, Needed
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, numbered
 
-_EXACT = 2**62
-"""The largest sum of integers that is left to arrays."""
+_EXACT, _WORTH = 2**62, 2**14
+"""The largest sum of integers that is left to arrays, and the least pairs: a plan takes fewer."""
 
 
 class Measured(NamedTuple):
@@ -368,9 +368,10 @@ def _exact_classes(
 ) -> pl.LazyFrame | None:
     """The classes of labels, from the arrays, where no sum of these is rounded or wraps around.
 
-    To add up arrays is faster than to group the two sides of each pair.
+    To add up arrays is faster than to group the two sides of each pair, if there are many.
     """
-    if log.is_of_scores or cells.pairs.n.dtype.kind == "f" or cells.n.sum() > _EXACT:
+    are_floats = cells.pairs.n.dtype.kind == "f"
+    if log.is_of_scores or are_floats or cells.n.sum() > _EXACT or counts.height < _WORTH:
         return None
     classes = cells.classes(slices).lazy()
     if len(cells.row) == counts.height and not counts["n_null"].sum():
