@@ -69,10 +69,10 @@ def check(
             better, as `--max fnr=0.1`. Repeat --max for several.
         metric: The metric to check, if --min and --max do not name metrics: a name of `polars-mcc
             metrics`.
-        no_worse_than: A baseline, instead of --min and --max: another model or column of the log,
-            by its name: then both score the same rows, and the test is that of `polars-mcc
-            compare`. Or a file of the counts of another log, such as the log of last week, by the
-            same keys (see `polars-mcc counts`).
+        no_worse_than: A baseline, instead of --min and --max. It is the name of another model or
+            column of the log, and both are tested on the same rows, as in `polars-mcc compare`. Or
+            it is a file of the counts of another log, such as the log of last week, by the same
+            keys (see `polars-mcc counts`).
         max_gap: The widest gap between two slices, instead of the others: a number, for --metric,
             or one number per metric, as `--max-gap fpr=0.05` (see `polars-mcc gaps`). With --ci, a
             gap fails if its lower limit is wider. Repeat --max-gap for several.
@@ -147,7 +147,7 @@ def check(
 def _baseline(typed: str, log: TypedLog) -> pl.LazyFrame | str:
     """A model; or the counts of another log, with text as the dtypes of the counts of this log.
 
-    Another text is returned as it is: the verb says what it may be.
+    Any other text is returned as typed, and the verb refuses it.
     """
     roles = log.log.roles
     models = [name for side in (roles.preds, roles.scores) if side for name in side.names]

@@ -104,7 +104,7 @@ def _limits_of_ratio(slices: Compared, ci: float) -> tuple[float, float]:
         high += 1
         for _ in range(_HALVINGS):
             r = (low + high) / 2
-            # The ratio of i to j is above r as surely as that of j to i is below 1 / r.
+            # To test whether i / j is above r, test whether j / i is below 1 / r.
             a, b, end = (j, i, 1 / r) if is_low else (i, j, r)
             is_above = (errors_below(v[a], m[a], v[b], m[b], end) > z) != is_low
             low, high = np.where(is_above, low, r), np.where(is_above, r, high)

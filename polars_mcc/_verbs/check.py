@@ -101,8 +101,8 @@ def check(
             better, as `{"fnr": 0.1}`.
         metric: The metric to check, if `min` and `max` do not name metrics: a name of `metrics()`.
             In Python also a function, as in `by`.
-        no_worse_than: A baseline, instead of `min` and `max`: another model or column of the log,
-            by its name: then both score the same rows, and the test is that of `compare`. Or the
+        no_worse_than: A baseline, instead of `min` and `max`. It is the name of another model or
+            column of the log, and both are tested on the same rows, as in `compare`. Or it is the
             counts of another log, such as the log of last week, by the same keys (see `counts`).
         max_gap: The widest gap between two slices, instead of the others: a number, for `metric`,
             or one number per metric, as `{"fpr": 0.05}` (see `gaps`). With `ci`, a gap fails if its
