@@ -91,7 +91,7 @@ def mutate(room: str, share: float, seed: int) -> list[tuple[str, bool]]:
         copy = Path(folder) / "tree"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
         tests = " ".join(f"tests/{name}" for name in ROOMS[room].split())
-        options = "-m 'not huge' -p no:randomly -p no:cacheprovider"
+        options = "-m 'not release' -p no:randomly -p no:cacheprovider"
         config = CONFIG.format(room=room, python=sys.executable, options=options, tests=tests)
         (copy / "config.toml").write_text(config)
 

@@ -113,20 +113,25 @@ def in_browser(test):
     return pytest.mark.slow(pytest.mark.xdist_group("browser")(test))
 
 
-def first(default: int, values, *, of_several: bool = False) -> list[ParameterSet]:
-    """The values of a parameter or `of_several`; those after the first few are for `-m slow`."""
+def first(
+    default: int, values, *, of_several: bool = False, later: str = "slow"
+) -> list[ParameterSet]:
+    """The values of a parameter or `of_several`; those after the first few are for `-m slow`.
+
+    `later` is their mark: "slow", or "release".
+    """
     cases = [_case(", " if of_several else "", value, is_named=False) for value in values]
-    return cases[:default] + [
-        case._replace(marks=(*case.marks, pytest.mark.slow)) for case in cases[default:]
-    ]
+    mark = getattr(pytest.mark, later)
+    return cases[:default] + [case._replace(marks=(*case.marks, mark)) for case in cases[default:]]
 
 
 def in_turn(default: int | None = None, /, **values) -> pytest.MarkDecorator:
     """A test of any two values of two parameters together, but not of each combination of values.
 
-    The first cases have each value of each parameter, and run by default, or as many as `default`
-    says; the others are for `-m slow`. Each case has pairs that are new; very many are cut off.
-    `**{"a, b": [...]}` has tuples, and a parameter of one value that has a name is `named`.
+    The first cases have each value of each parameter. They run by default, or as many as `default`
+    says, and the others of them are for `-m slow`. Those that only pair these values anew are for
+    `-m release`; very many are cut off. `**{"a, b": [...]}` has tuples, and a
+    parameter of one value that has a name is `named`.
     """
     lists = {names: [*some] for names, some in values.items()}
     cases = []
@@ -141,7 +146,9 @@ def in_turn(default: int | None = None, /, **values) -> pytest.MarkDecorator:
             )
         )
     longest = max(map(len, lists.values()))
-    return pytest.mark.parametrize(", ".join(values), first(default or longest, cases))
+    end = max(default or 0, longest)
+    cases = first(default or longest, cases[:end]) + first(0, cases[end:], later="release")
+    return pytest.mark.parametrize(", ".join(values), cases)
 
 
 def in_pairs(sizes: list[int]) -> Iterator[list[int]]:

@@ -161,7 +161,7 @@ def test_floats_that_add_up_to_infinity(run):
         run(log, lambda frame: frame.mcc(weight="n").score())
 
 
-@pytest.mark.huge
+@pytest.mark.release
 def test_more_than_2_to_the_32_rows(tmp_path):
     """In the whole log, in one cell, and left out. A file is read 65 times, to save disk space."""
     rows = 2**26

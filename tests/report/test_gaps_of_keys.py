@@ -155,7 +155,7 @@ def test_which_logs_have_gaps():
     assert [row["diff_low"] for row in sampled] == pytest.approx([row["diff_low"] for row in plain])
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_where_nothing_differs_nothing_is_told():
     """At most 5 % of 100 logs, give or take two standard errors, by the query of the section."""
     logs = [log_of(seed, 1000).mcc(positive=1) for seed in range(100)]

@@ -281,7 +281,7 @@ def test_the_interval_of_a_ratio_holds_near_0(slice_, other):
     assert found["held"].mean() > 0.93
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_interval_of_a_ratio_holds_as_often_as_the_docstring_says():
     for slice_, other in [*itertools.product(MORE, MORE)][::2]:  # also each with itself
         share = held(slice_, other, "each")["held"].mean()
