@@ -163,14 +163,14 @@ def _baseline(typed: str, log: TypedLog) -> pl.LazyFrame | str:
 @contextmanager
 def _listening() -> Iterator[list[logging.LogRecord]]:
     """The lines that `check` logs."""
-    handler = BufferingHandler(sys.maxsize)
+    handler, level = BufferingHandler(sys.maxsize), LOGGER.level
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
     try:
         yield handler.buffer
     finally:
         LOGGER.removeHandler(handler)
-        LOGGER.setLevel(logging.NOTSET)
+        LOGGER.setLevel(level)
 
 
 @command

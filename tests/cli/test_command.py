@@ -8,6 +8,7 @@ import html
 import inspect
 import io
 import json
+import logging
 import pathlib
 import re
 import shutil
@@ -554,8 +555,10 @@ def test_a_report_of_several_metrics(planted):
 
 
 class TestCheck:
-    def test_it_passes(self, planted):
+    def test_it_passes(self, planted, caplog):
+        caplog.set_level("ERROR", "polars_mcc")
         done = invoke("check", "log.parquet", "--by", "k", "--min", "0.1")
+        assert logging.getLogger("polars_mcc").level == logging.ERROR
         key, _, score, _ = planted.mcc.by("k").sort("mcc").row(0)
         of_all = "passes, 4 slices, 400 rows"
         told = f"lowest mcc {score:.3f} of k = {key}, at least 0.1: {of_all}\n"
