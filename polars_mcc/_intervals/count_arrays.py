@@ -69,16 +69,6 @@ class Counted(NamedTuple):
         sums = (added_up(weights[order], pair, len(first)) for weights in (n, squares))
         return cls(number, *sides, *sums), order, pair
 
-    def classes(self, k: int) -> tuple[Ints, Ints, Ints]:
-        """The class of each slice and code that occurs, slice · k + code; its places in the pairs.
-
-        A code is below k. The places are those of gold and of pred.
-        """
-        codes = np.concatenate([self.gold, self.pred])
-        ids, places = numbered(np.tile(self.slices.astype(np.int64), 2) * k + codes)
-        gold, pred = np.split(places, 2)
-        return ids, gold, pred
-
     @property
     def rows(self) -> Segments:
         """Which pairs belong to which slice."""
@@ -163,22 +153,6 @@ class CountedCells(NamedTuple):
         of_cells = {"cluster": None, "stratum": None, **dict(zip(more, unit, strict=True))}
         return cls(labels, pairs, pair, row, n, squares, **of_cells)
 
-    def classes(self, slices: pl.DataFrame) -> pl.DataFrame:
-        """The classes of these rows, as `classes_of_pairs` has them; weights are integers.
-
-        `slices` has the keys of each slice.
-        """
-        k, n = len(self.labels), self.pairs.n
-        ids, gold, pred = self.pairs.classes(k)
-        sides = {"gold_n": (n, gold), "pred_n": (n, pred), "hit_n": (n * (gold == pred), gold)}
-        counts = {name: pl.Series(added_up(*side, len(ids))) for name, side in sides.items()}
-        return slices[ids // k].with_columns(
-            label=self.labels[ids % k],
-            **{name: rows.cast(pl.Int128) for name, rows in counts.items()},
-            null_n=pl.lit(0, pl.Int128),
-            unit=pl.lit(1.0),
-        )
-
     def draws(self, number: int, slices: Ints) -> tuple[Draws, Ints]:
         """The draws of slices, and the place of each of their cells in this object.
 
@@ -236,7 +210,9 @@ class Classes:
         `is_positive` is of labels. `is_reweighted`: labelled rows stand for others.
         """
         k = max(len(labels), 1)
-        ids, gold, pred = pairs.classes(k)
+        codes = np.concatenate([pairs.gold, pairs.pred])
+        ids, places = numbered(np.tile(pairs.slices.astype(np.int64), 2) * k + codes)
+        gold, pred = np.split(places, 2)
         is_hit, number, n = gold == pred, len(ids), pairs.n
         hits, misses = n * is_hit, n * ~is_hit
         t, p, c, fn, fp = (

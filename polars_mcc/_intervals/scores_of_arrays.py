@@ -34,7 +34,7 @@ from polars_mcc._metrics.exact_scores import measure_pairs
 from polars_mcc._metrics.metric_type import Metric, Needed
 from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_up, numbered
 
-_EXACT, _WORTH = 2**62, 2**14
+_EXACT, _WORTH = 2**53, 2**14
 """The largest sum of integers that is left to arrays, and the least pairs: a plan takes fewer."""
 
 
@@ -131,21 +131,32 @@ class Scorer:
         with np.errstate(all="ignore"):
             if metric.is_of_scores:
                 return INFLUENCES[metric.influence or metric.name](self._levels_of(pairs)[0]).value
-            classes, placed = Classes.of(pairs, self.labels, self.is_positive)
+            classes, placed = self.classes(pairs)
             own = placed if metric.pairs else None
             return influence_of_rows.values_of(classes, metric, zero_division, own)
 
+    def classes(self, pairs: Counted) -> tuple[Classes, Counted]:
+        """The classes of labels of pairs, and the pairs with their places."""
+        is_reweighted = self.is_reweighted
+        return Classes.of(pairs, self.labels, self.is_positive, is_reweighted=is_reweighted)
+
     def influences(
-        self, pairs: Counted, pools: Pools | None = None, *, is_smoothed: bool = True
+        self,
+        pairs: Counted,
+        pools: Pools | None = None,
+        of_pairs: tuple[Classes, Counted] | None = None,
+        *,
+        is_smoothed: bool = True,
     ) -> Influences:
-        """How far rows move the scores of slices, which may be compared within pools."""
+        """How far rows move the scores of slices, which may be compared within pools.
+
+        `of_pairs`: what `classes` gives, if it is known.
+        """
         if any(metric.is_of_scores for metric in self.metrics):
             levels, placed = self._levels_of(pairs)
             of_metrics = influence_of_rows.influences_on_scores(levels, placed, self.metrics)
             return Influences(of_metrics, placed, None, {})
-        classes, placed = Classes.of(
-            pairs, self.labels, self.is_positive, is_reweighted=self.is_reweighted
-        )
+        classes, placed = of_pairs or self.classes(pairs)
         expected, is_known = None, {}
         if pools is not None:
             expected = expected_pairs(classes, pools)
@@ -173,14 +184,16 @@ class Scorer:
         pools: Pools | None = None,
         draws: tuple[Draws, Ints] | None = None,
         exact: Mapping[str, Floats] | None = None,
+        *,
+        of_pairs: tuple[Classes, Counted] | None = None,
     ) -> dict[str, Measured]:
         """The scores of slices with their limits.
 
         `pools`: scores are compared within these. `draws`: clusters, and the pair of each of their
-        cells. `exact`: the scores, if they are known.
+        cells. `exact`: the scores, if they are known; and `of_pairs`, what `classes` gives.
         """
         with np.errstate(all="ignore"):
-            of_metrics, placed, classes, is_known = self.influences(pairs, pools)
+            of_metrics, placed, classes, is_known = self.influences(pairs, pools, of_pairs)
             scores = exact or self._scores(of_metrics, classes)
             if draws is None:
                 strata = placed.pred if self.is_reweighted else None
@@ -334,12 +347,6 @@ def estimate(
     slices = log.per_slice(log.with_total(pairs), number=pl.lit(0)).collect()
     slices = slices.sort(order) if order else slices
     cells = CountedCells.of(log, counts, slices)
-    classes = _exact_classes(log, counts, cells, slices)
-    if log.pair_splits and (classes is None or any(metric.pairs for metric in options.metrics)):
-        pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
-    exact = measure_pairs(log, pairs, options.metrics, classes, positive=options.positive)
-    scores = exact.sort(order).collect() if order else exact.collect()
-    scores = scores.with_columns(texts.cast(pl.String))
     scorer = Scorer(
         options.sure,
         cells.labels,
@@ -349,10 +356,20 @@ def estimate(
         is_reweighted=log.is_reweighted,
         epsilon=log.epsilon,
     )
+    are_exact = cells.pairs.n.dtype.kind == "i" and cells.n.sum() <= _EXACT
+    is_worth = are_exact and not log.is_of_scores and counts.height >= _WORTH
+    of_pairs = scorer.classes(cells.pairs) if is_worth else None
+    classes = of_pairs and _exact_classes(log, counts, cells, slices, of_pairs[0])
+    if log.pair_splits and (classes is None or any(metric.pairs for metric in options.metrics)):
+        pairs = merged(replace(log, pair_splits=()), pairs).collect().lazy()
+    exact = measure_pairs(log, pairs, options.metrics, classes, positive=options.positive)
+    scores = exact.sort(order).collect() if order else exact.collect()
+    scores = scores.with_columns(texts.cast(pl.String))
     pools = None if within is None else _pools(cells.pairs, scores, within, in_pool)
     known = {metric.name: floats(scores[metric.name]) for metric in options.sure}
     draws, place = cells.draws(scores.height, cells.pairs.slices[cells.pair])
-    measured = scorer.measured(cells.pairs, options, pools, (draws, cells.pair[place]), known)
+    of_draws = draws, cells.pair[place]
+    measured = scorer.measured(cells.pairs, options, pools, of_draws, known, of_pairs=of_pairs)
     sizes = [] if (n := draws.n_clusters) is None else [pl.Series("n_clusters", n, pl.Int64)]
     limits = [end for name, known in measured.items() for end in known.interval.columns(name)]
     names = [metric.name for metric in options.metrics]
@@ -364,16 +381,28 @@ def estimate(
 
 
 def _exact_classes(
-    log: SlicedLog, counts: pl.DataFrame, cells: CountedCells, slices: pl.DataFrame
-) -> pl.LazyFrame | None:
-    """The classes of labels, from the arrays, where no sum of these is rounded or wraps around.
+    log: SlicedLog,
+    counts: pl.DataFrame,
+    cells: CountedCells,
+    slices: pl.DataFrame,
+    of_cells: Classes,
+) -> pl.LazyFrame:
+    """The classes of labels, as `classes_of_pairs` has them, from those of the arrays.
 
-    To add up arrays is faster than to group the two sides of each pair, if there are many.
+    To add up arrays is faster than to group the two sides of each pair, if there are many. Their
+    sums are exact.
     """
-    are_floats = cells.pairs.n.dtype.kind == "f"
-    if log.is_of_scores or are_floats or cells.n.sum() > _EXACT or counts.height < _WORTH:
-        return None
-    classes = cells.classes(slices).lazy()
+    sums = {"gold_n": of_cells.t, "pred_n": of_cells.p, "hit_n": of_cells.c}
+    classes = (
+        slices[of_cells.rows.of_row]
+        .lazy()
+        .with_columns(
+            of_cells.every[of_cells.codes].alias("label"),
+            *(pl.Series(name, n, pl.Float64).cast(pl.Int128) for name, n in sums.items()),
+            null_n=pl.lit(0, pl.Int128),
+            unit=pl.lit(1.0),
+        )
+    )
     if len(cells.row) == counts.height and not counts["n_null"].sum():
         return classes
     is_counted = is_scored(log) & (pl.col("n") > 0)

@@ -14,6 +14,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[Any]
 """Integers of any width: places of rows, or counts."""
+_EXACT = 2**52  # floats add up integers exactly, and far faster
 _SPARSE = 8  # possible numbers, per number; for more, to sort is faster than to count
 
 
@@ -136,10 +137,11 @@ def numbered(ids: Ints) -> tuple[Ints, Ints]:
 
 def added_up(values: Floats | Ints, places: Ints, number: int) -> Floats:
     """Add up the numbers that have the same place, from 0 to `number`: integers exactly."""
-    total: Any = np.zeros(number, np.int64)
-    if values.dtype.kind == "i":
+    is_integer = values.dtype.kind == "i"
+    if is_integer and np.abs(values, dtype=np.float64).sum() > _EXACT:
+        total: Any = np.zeros(number, np.int64)
         np.add.at(total, places, values)
     else:
-        total = np.bincount(places, values, number).astype(np.float64)
+        total = np.bincount(places, values, number).astype(np.int64 if is_integer else np.float64)
     sums: Floats = total
     return sums

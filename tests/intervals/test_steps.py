@@ -524,7 +524,7 @@ def test_labels_have_the_codes_of_their_order(values, null):
         assert [labels[int(code)] for code in of_side] == side.to_list()
 
 
-WEIGHTS = [[1], [0, 0, 3], [0, 2, None], [2**58 // 300], [0.5, 0.0, None]]
+WEIGHTS = [[1], [0, 0, 3], [0, 2, None], [2**58 // 300], [2**52 // 300], [0.5, 0.0, None]]
 OPTIONS = [{"weight": "w"}, {"sample_weight": "w"}, {"weight": "w", "cluster": "user"}]
 
 
