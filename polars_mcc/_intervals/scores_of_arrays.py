@@ -175,6 +175,11 @@ class Scorer:
             of_metrics |= influence_of_rows.influences_on_pairs(
                 classes, placed, metrics, expected, is_smoothed=is_smoothed
             )
+        if pools is not None and (means := [metric for metric in self.metrics if metric.is_mean]):
+            # A slice without rows of the dear class does not tell how much its cost varies.
+            of_pools = replace(self, metrics=means).influences(pools.pairs, is_smoothed=is_smoothed)
+            for name, moved in of_pools.of_metrics.items():
+                of_metrics[name] = of_metrics[name].no_better_known_than(moved, pools.of_slice)
         return Influences(of_metrics, placed, classes, is_known)
 
     def measured(

@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score
 from support import ask, first, in_turn, some_slow
 
 import polars_mcc
+from polars_mcc.metric import cost
 
 METRICS = ["mcc", "accuracy", "f1_macro", "fnr", "kappa"]
 
@@ -289,6 +290,36 @@ def test_the_interval_of_a_ratio_holds_as_often_as_the_docstring_says():
         assert share > (0.93 if has_two else 0.88), (slice_, other, share)
         share = held(slice_, other, "total")["held"].mean()
         assert share > (0.93 if has_two else 0.88), (slice_, other, share)
+
+
+DEAR = {(True, False): 100, (False, True): 1}
+"""The costs of pairs of labels, gold and predicted."""
+
+
+@pytest.mark.parametrize("rows", [15, 60])
+@pytest.mark.parametrize("metric", [cost(fn=10, fp=1), cost(fn=100, fp=1), cost(DEAR)])
+def test_few_rows_of_a_dear_class_are_no_difference(metric, rows):
+    """Of a few rows, one in ten is of the dear class: all of them may be in one of two parts."""
+    rng, samples = np.random.default_rng(rows), 300
+    size = samples * rows * 10 // 3
+    gold = rng.random(size) < 0.1
+    log = pl.DataFrame(
+        {
+            "sample": np.arange(size) % samples,
+            "part": np.arange(size) // samples < rows,
+            "gold": gold,
+            "pred": rng.random(size) < np.where(gold, 0.1, 0.06),
+        }
+    ).mcc(positive=True)
+    asked, of_part = {"metrics": metric, "min_n": 1}, {"before": ~pl.col("part"), "after": "part"}
+    rest, total, each = (
+        log.contrast("part", within="sample", to=to, **asked) for to in ("rest", "total", "each")
+    )
+    drift = log.drift("sample", **of_part, **asked)
+    for found in (rest.filter("part"), total.filter("part"), each, drift):
+        assert found.height == samples
+        for level in (0.05, 0.01, 0.001):
+            assert (found["p_value"] < level).sum() <= stats.binom.isf(1e-4, samples, level)
 
 
 @pytest.mark.filterwarnings("ignore")
