@@ -2,8 +2,9 @@
 
     python tests/benchmarks/figures.py --logs LOGS [PAGE ...]
 
-It takes a day. LOGS is a folder for the logs that commands make. With PAGE, such as
-`how_sure.md`, only the tables of these pages are measured. A table stands between two lines:
+It takes some five hours on two cores. LOGS is a folder for the logs that commands make. With PAGE,
+such as `how_sure.md`, only the tables of these pages are measured. A table stands between two
+lines:
 
     <!-- figures NAME: COMMAND -->
     <!-- end of NAME -->
