@@ -1,4 +1,4 @@
-"""The versions of the package, for its command line and its reports, and of what it may use."""
+"""The version of the package, and the versions of the packages that it may use."""
 
 from __future__ import annotations
 

@@ -129,9 +129,9 @@ def in_turn(default: int | None = None, /, **values) -> pytest.MarkDecorator:
     """A test of any two values of two parameters together, but not of each combination of values.
 
     The first cases have each value of each parameter. They run by default, or as many as `default`
-    says, and the others of them are for `-m slow`. Those that only pair these values anew are for
-    `-m release`; very many are cut off. `**{"a, b": [...]}` has tuples, and a
-    parameter of one value that has a name is `named`.
+    says, and the rest of them are for `-m slow`. Later cases only pair these values anew, and are
+    for `-m release`; very many are cut off. `**{"a, b": [...]}` has tuples, and a parameter of one
+    value that has a name is `named`.
     """
     lists = {names: [*some] for names, some in values.items()}
     cases = []

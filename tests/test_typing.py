@@ -94,7 +94,7 @@ def check(files, command: list[str]) -> str:
 
 
 def test_under_strict_mypy(files):
-    # What mypy has found out about Polars when it checked the package is not found out again.
+    # If mypy has checked the package, it has read Polars, and its cache saves a second reading.
     kept = ["--config-file", ROOT / "pyproject.toml", "--cache-dir", ROOT / ".mypy_cache"]
     command = [sys.executable, "-m", "mypy", "--strict", *kept, "--hide-error-context", "."]
     lines = check(files, command).splitlines()

@@ -392,10 +392,10 @@ def _exact_classes(
     slices: pl.DataFrame,
     of_cells: Classes,
 ) -> pl.LazyFrame:
-    """The classes of labels, as `classes_of_pairs` has them, from those of the arrays.
+    """The counts of each class, with the columns of `classes_of_pairs`.
 
-    To add up arrays is faster than to group the two sides of each pair, if there are many. Their
-    sums are exact.
+    The arrays of `of_cells` have exact sums. A plan would group both sides of each pair, which is
+    slower if there are many pairs.
     """
     sums = {"gold_n": of_cells.t, "pred_n": of_cells.p, "hit_n": of_cells.c}
     classes = (

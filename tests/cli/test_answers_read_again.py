@@ -77,7 +77,7 @@ def test_every_format_is_read_again(tmp_path, monkeypatch):
         assert (done.exit_code, done.stderr) == (0, ""), form
         judged = pl.read_parquet(done.stdout_bytes)
         assert judged["n_before"].to_list() == judged["n_after"].to_list() == [ROWS] * 3 * len(KEYS)
-    # Of keys that share rows, one alone is worse. CSV, which has no dtypes, is read with each key.
+    # Keys share rows, and a single key is worse. CSV has no dtypes, so each key is read from CSV.
     for name, other in zip(names, cycle(["json", "csv", "ndjson", "csv", "parquet"]), strict=False):
         found = log.mcc(time="ts").changes(name)
         [since] = found.filter(verdict="worse")["since"]
