@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -94,18 +93,6 @@ class Resampled:
         without, weights = without[known], self.weights[known]
         return np.stack([np.average(without, weights=weights) - without, weights])
 
-    def as_pairs(self, counts: Ints) -> pl.DataFrame:
-        """The pairs of tables with these counts, (tables, cells): a row per table and cell."""
-        tables, cells = counts.shape
-        place = np.tile(np.arange(cells), tables)
-        return self.cells.select("gold", "pred")[place].select(
-            pl.lit(self.number).alias(_SLICE),
-            pl.Series(_DRAW, np.repeat(np.arange(tables), cells)),
-            pl.all(),
-            pl.Series("n", counts.reshape(-1)),
-            n_null=pl.lit(0, pl.Int64),
-        )
-
 
 def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl.DataFrame:
     """Score each slice, with `_low`, `_high` and `_se` of each metric from replicates."""
@@ -175,15 +162,36 @@ def _scored(
     names = [metric.name for metric in options.metrics]
     scores_of_draws = []
     for step in steps:
-        drawn = [(table, n) for table, n in zip(tables, step, strict=True) if n is not None]
-        with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
-            rows = pl.concat(threads.map(lambda table_n: Resampled.as_pairs(*table_n), drawn))
-        cells = merged(alone, rows.lazy())  # adds up the clusters of a pair
+        cells = _drawn([(of, n) for of, n in zip(tables, step, strict=True) if n is not None])
+        if tables[0].has_clusters:
+            cells = merged(alone, cells)
         classes = classes_of_pairs(alone, cells)
         scores = measure(alone, classes, options.metrics, pairs=cells, positive=options.positive)
         values = pl.col(names).cast(pl.Float64).fill_null(math.nan)
         scores_of_draws.append(scores.select(_SLICE, _DRAW, values).sort(_SLICE, _DRAW).collect())
     return pl.concat(scores_of_draws).partition_by(_SLICE)
+
+
+def _drawn(drawn: Sequence[tuple[Resampled, Ints]]) -> pl.LazyFrame:
+    """The pairs of tables and their counts, (draws, cells): a row per slice, draw and cell."""
+    cells = pl.concat([table.cells for table, _ in drawn]).select("gold", "pred")
+    places, draws, first = [], [], 0
+    for _, counts in drawn:
+        size, height = counts.shape
+        places.append(np.tile(np.arange(first, first + height), size))
+        draws.append(np.repeat(np.arange(size), height))
+        first += height
+    numbers = np.repeat([table.number for table, _ in drawn], [counts.size for _, counts in drawn])
+    return (
+        cells[np.concatenate(places)]
+        .lazy()
+        .with_columns(
+            pl.Series(_SLICE, numbers),
+            pl.Series(_DRAW, np.concatenate(draws)),
+            pl.Series("n", np.concatenate([counts.reshape(-1) for _, counts in drawn])),
+            n_null=pl.lit(0, pl.Int64),
+        )
+    )
 
 
 def _interval(
