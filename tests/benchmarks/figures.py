@@ -54,6 +54,8 @@ def printed(root: Path, command: str, logs: str) -> list[str]:
     run = [words.get(word, word) for word in shlex.split(command)]
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}
+    # A new process reads compiled modules, as a user's: compiling ours anew takes a second.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     print("$", command, flush=True)
     done = subprocess.run(
         run, stdout=subprocess.PIPE, text=True, cwd=root, env=environment, check=False
@@ -67,7 +69,10 @@ def machine(root: Path) -> str:
     [own] = re.findall(r'__version__ = "(.*)"', text)
     versions = f"polars_mcc {own} and Polars {version('polars')}"
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"The figures of this page are of {versions}, on {os.cpu_count()} cores ({system})."
+    return (
+        f"The figures of this page are of {versions}, on {os.cpu_count()} cores ({system}). "
+        "Seconds depend on the machine and its load; ratios hardly do."
+    )
 
 
 def write(root: Path, page: Path, found: dict[str, list[str]]) -> list[str]:
