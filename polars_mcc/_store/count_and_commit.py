@@ -225,10 +225,10 @@ class Keeping:
 
     def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
         """Count some inputs, and look at them again: they may have changed during the count."""
+        none = pl.DataFrame(schema={**self._schema, INPUT: pl.String()})
         try:
             scanned = self.files.scan(chunk)
             if (schema := scanned.collect_schema()).names() == [FILE]:
-                none = pl.DataFrame(schema={**self._schema, INPUT: pl.String()})
                 return [(none, [*self.files.look(chunk).values()])]
             log = (self._late or self.log).with_rows(scanned)
             counts = [counts_to_keep(log.log, [*log.keys, FILE])]
@@ -242,11 +242,13 @@ class Keeping:
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
                 return [counts for path in chunk for counts in self._counts_of([path])]
-            if self.files.look(chunk):  # Else it was deleted during the count.
+            again = [*self.files.look(chunk).values()]
+            if again == [self.files.now[chunk[0]]]:  # Else it was changed or deleted meanwhile.
                 is_panic = not isinstance(error, Exception)
                 failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
                 self.failures[chunk[0]] = failure
-            return []
+                return []
+            return [(none, again)]
         rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
         look = self.files.look(chunk).values()
         again = [

@@ -330,7 +330,10 @@ def test_a_file_that_was_just_written_is_waited_for(logs, store):
     assert time.time_ns() - found >= 50_000_000
 
 
-def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, monkeypatch):
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(
+    logs, store, monkeypatch, is_torn
+):
     """Also if it is written after the look-up of the input, and before the count ends."""
     scan, changes = read_files.scan_logs, [1, 1, 1]
 
@@ -338,6 +341,8 @@ def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, m
         if changes:
             changes.pop()
             logs.write("a.parquet")
+            if is_torn and not changes:
+                raise pl.exceptions.ComputeError("one half is old")
         return scan(*arguments)
 
     monkeypatch.setattr(read_files, "scan_logs", changed_and_scanned)
