@@ -114,11 +114,11 @@ def in_browser(test):
 
 
 def first(
-    default: int, values, *, of_several: bool = False, later: str = "slow"
+    default: int, values, *, of_several: bool = False, later: str = "release"
 ) -> list[ParameterSet]:
-    """The values of a parameter or `of_several`; those after the first few are for `-m slow`.
+    """The values of a parameter or `of_several`; those after the first few are for `-m release`.
 
-    `later` is their mark: "slow", or "release".
+    `later` is their mark: "slow", which CI runs too, or "release".
     """
     cases = [_case(", " if of_several else "", value, is_named=False) for value in values]
     mark = getattr(pytest.mark, later)
@@ -147,7 +147,7 @@ def in_turn(default: int | None = None, /, **values) -> pytest.MarkDecorator:
         )
     longest = max(map(len, lists.values()))
     end = max(default or 0, longest)
-    cases = first(default or longest, cases[:end]) + first(0, cases[end:], later="release")
+    cases = first(default or longest, cases[:end], later="slow") + first(0, cases[end:])
     return pytest.mark.parametrize(", ".join(values), cases)
 
 

@@ -28,9 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the benchmark asks for DuckDB 2")
-@pytest.mark.parametrize(
-    "workload", first(1, ["hive partitions, half of them", "three models"], later="release")
-)
+@pytest.mark.parametrize("workload", first(1, ["hive partitions, half of them", "three models"]))
 def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
     command = [sys.executable, speed.__file__, str(tmp_path), "--rows", "8000", "--rounds", "1"]
     done = subprocess.run(
@@ -90,7 +88,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize("cell", first(2, CELLS, later="release"), ids=str)
+@pytest.mark.parametrize("cell", first(2, CELLS), ids=str)
 def test_promises_are_kept_by_intervals(cell):
     """A short part of the grid; the bounds are as wide as the noise of so few samples."""
     found = [*promises.coverage(cell, 300, np.random.default_rng(5))]
@@ -107,7 +105,7 @@ SCORES = [
 ]
 
 
-@pytest.mark.parametrize("cell", first(2, SCORES, later="release"), ids=str)
+@pytest.mark.parametrize("cell", first(2, SCORES), ids=str)
 def test_promises_are_kept_by_scores(cell):
     rng = np.random.default_rng(5)
     found = [*promises.coverage_of_scores(cell, 300, rng)]
@@ -133,7 +131,7 @@ def test_promises_are_kept_by_differences(monkeypatch):
     assert_kept([*promises.other_mixes(cell, 100, rng)])
 
 
-@pytest.mark.parametrize("weights", first(1, promises.WEIGHTS, later="release"))
+@pytest.mark.parametrize("weights", first(1, promises.WEIGHTS))
 def test_promises_are_kept_by_worst(weights, monkeypatch):
     monkeypatch.setattr(promises, "SEARCHED", [one for one in OF_FAMILIES if one != "own_squares"])
     rng = np.random.default_rng(5)
@@ -141,7 +139,7 @@ def test_promises_are_kept_by_worst(weights, monkeypatch):
         assert_kept([*promises.searches(promises.Cell(mix, "10% wrong", 3000, weights), 1, rng)])
 
 
-@pytest.mark.parametrize("name", first(1, ["50:50", "five classes"], later="release"))
+@pytest.mark.parametrize("name", first(1, ["50:50", "five classes"]))
 def test_weighted_samples_of_changes_tell_what_samples_tell(name):
     setting = changes_coverage.mixes(14, 60)[name]
     rng = np.random.default_rng(3)
@@ -174,9 +172,7 @@ def test_coverage_of_a_difference():
         assert row["rejected"] <= 0.07 or row["a"] != row["b"], row
 
 
-@pytest.mark.parametrize(
-    "keys", first(1, ["nested", "independent", "nearly equal"], later="release")
-)
+@pytest.mark.parametrize("keys", first(1, ["nested", "independent", "nearly equal"]))
 def test_planted_slices_are_found_and_few_others(keys):
     """The truth is known from the rates of misses."""
     setting = planted_slices.Setting(depth=2, rows=20_000, keys=keys)

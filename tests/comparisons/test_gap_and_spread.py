@@ -89,7 +89,7 @@ def test_the_limits_of_a_proportion_have_the_binomial_tail(z):
     assert (lower_limit(np.array([0, 0.01]), np.array([30.0, 30]), z) == 0).all()
 
 
-@pytest.mark.parametrize("number", first(1, [50, 200], later="release"))
+@pytest.mark.parametrize("number", first(1, [50, 200]))
 def test_equal_slices_with_few_errors_have_no_gap(number):
     """Half of them have 30 rows and half 3,000, and 1 row in 200 is wrong."""
     rng = np.random.default_rng(number)

@@ -528,9 +528,8 @@ WEIGHTS = [[1], [0, 0, 3], [0, 2, None], [2**58 // 300], [2**52 // 300], [0.5, 0
 OPTIONS = [{"weight": "w"}, {"sample_weight": "w"}, {"weight": "w", "cluster": "user"}]
 
 
-@pytest.mark.parametrize("nulls", ["drop", "label"])
-@pytest.mark.parametrize("rows", [0, 1, 300])
-def test_an_interval_changes_no_bit_of_a_score(rows, nulls, monkeypatch):
+@in_turn(rows=[300, 0, 1], nulls=["drop", "label"], weights=WEIGHTS, options=OPTIONS)
+def test_an_interval_changes_no_bit_of_a_score(rows, nulls, weights, options, monkeypatch):
     """With an interval, scores of integer weights come from arrays, and else from a plan."""
     monkeypatch.setattr(scores_of_arrays, "_WORTH", 0)
     known = polars_mcc.metrics().filter(pl.col("from").is_in(["classes", "pairs"]))["metric"]
@@ -547,15 +546,10 @@ def test_an_interval_changes_no_bit_of_a_score(rows, nulls, monkeypatch):
         },
         schema_overrides={"key": pl.Int64, "gold": labels, "pred": labels},
     )
-    reached = 0
-    for weights in WEIGHTS:
-        dtype = pl.Float64 if 0.5 in weights else pl.Int64
-        w = pl.Series("w", rng.choice(weights, rows).tolist(), dtype)
-        for options in OPTIONS:
-            described = log.with_columns(w).mcc(positive="a", nulls=nulls, **options)
-            for keys in ([], [polars_mcc.rollup("key")]):
-                plain = described.by(*keys, metrics=names)
-                found = described.by(*keys, metrics=names, ci=0.9).select(plain.columns)
-                assert_frame_equal(found, plain, check_exact=True)
-                reached += 1
-    assert reached == len(WEIGHTS) * len(OPTIONS) * 2
+    dtype = pl.Float64 if 0.5 in weights else pl.Int64
+    w = pl.Series("w", rng.choice(weights, rows).tolist(), dtype)
+    described = log.with_columns(w).mcc(positive="a", nulls=nulls, **options)
+    for keys in ([], [polars_mcc.rollup("key")]):
+        plain = described.by(*keys, metrics=names)
+        found = described.by(*keys, metrics=names, ci=0.9).select(plain.columns)
+        assert_frame_equal(found, plain, check_exact=True)

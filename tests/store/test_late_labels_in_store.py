@@ -128,7 +128,7 @@ class Nights:
         assert answer["n_waiting"].item() == answer["n_null"].item() == waiting
 
 
-@pytest.mark.parametrize("seed", first(4, range(12), later="release"))
+@pytest.mark.parametrize("seed", first(4, range(12)))
 def test_nightly_labels_are_those_of_the_last_count_of_each_input(tmp_path, seed, monkeypatch):
     nights = Nights(tmp_path, seed)
     step = Store.step

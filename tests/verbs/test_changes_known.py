@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
+from support import first
 
 import polars_mcc  # noqa: F401 - registers the namespace
 from polars_mcc import PredictionLog, bins, each, keep_counts, rollup
@@ -70,7 +71,9 @@ def changed(found: pl.DataFrame) -> pl.DataFrame:
     return found.filter(pl.col("verdict").cast(pl.String).is_in(["worse", "better"]))
 
 
-@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize(
+    "keys", first(6, dict.fromkeys(["null", "crossed", "each", "code", "at_utc", *KEYS]))
+)
 def test_rows_before_a_known_change_are_not_looked_at(keys):
     """The answer is that of the rows that are left: of code 1, those from the change on."""
     for time in ("ts", "day"):
@@ -91,7 +94,15 @@ def test_rows_before_a_known_change_are_not_looked_at(keys):
 
 
 @pytest.mark.parametrize(
-    ("key", "form"), [*((key, "csv") for key in PLAIN), ("at_utc", "ndjson"), ("null", "parquet")]
+    ("key", "form"),
+    first(
+        4,
+        [
+            *(("null", "csv"), ("at_utc", "csv"), ("at_utc", "ndjson"), ("null", "parquet")),
+            *((key, "csv") for key in PLAIN),
+        ],
+        of_several=True,
+    ),
 )
 def test_the_shell_takes_its_own_answer(key, form, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -118,8 +129,8 @@ def test_only_the_newest_change_of_a_slice_counts():
     verdicts = ["worse", "better", "worse", "no change", "worse"]
     known = pl.DataFrame({"code": codes, "model": models, "since": days, "verdict": verdicts})
     left = {(code, "pred"): START for code in (0, 2)} | {(1, "pred"): FALL}
-    for (code, model), first in (left | {(code, "other"): START for code in (0, 1, 2)}).items():
-        of_slice = (pl.col("code") == code) & (pl.col("day") >= first)
+    for (code, model), start in (left | {(code, "other"): START for code in (0, 1, 2)}).items():
+        of_slice = (pl.col("code") == code) & (pl.col("day") >= start)
         alone = LOG.filter(of_slice).mcc(pred=model, time="day").changes(correction="bonferroni")
         found = log.changes("code", known=known).filter(code=code, model=model)
         assert_frame_equal(

@@ -815,7 +815,7 @@ def test_two_runs_say_the_same():
         assert_frame_equal(again, first, rel_tol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_list_has_an_end():
     rng = np.random.default_rng(1)
     key = rng.integers(0, 260, 39_000)
