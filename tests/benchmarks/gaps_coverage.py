@@ -25,7 +25,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import polars as pl
@@ -143,13 +145,28 @@ def ratio_gates(
     return [stops, holds, finds]
 
 
+def gates(
+    samples: int, rng: np.random.Generator
+) -> list[tuple[tuple[int, str, float], list[float]]]:
+    """What is measured of gates, for each number of groups, their sizes and rate."""
+    settings = itertools.product((2, 5, 50), GROUPS.items(), (0.02, 0.1, 0.5))
+    return [
+        ((number, name, rate), ratio_gates(number, sizes, rate, samples, rng))
+        for number, (name, sizes), rate in settings
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
     args = parser.parse_args()
     samples = args.samples
     slices_of = (2, 3, 10, 50)
-    measures = {number: measured(number, samples) for number in slices_of}
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        # The longest first.
+        of_slices = {number: pool.submit(measured, number, samples) for number in slices_of[::-1]}
+        of_gates = pool.submit(gates, samples // 4, np.random.default_rng(samples))
+    measures = {number: of_slices[number].result() for number in slices_of}
     print_head(["what", "slices"], METRICS)
     for what, worst in WORST.items():
         for number, measure in measures.items():
@@ -163,13 +180,9 @@ def main() -> None:
             if rate < 0.5 and size != "300":
                 print_row(number, size, rate, *(f"{mean:.3f}" for mean in means))
     print()
-    rng = np.random.default_rng(samples)
     print_head(["groups", "rows of a group", "rate"], ["stops at 0.8", "holds 0.8", "finds 0.5"])
-    for number, (name, sizes), rate in itertools.product(
-        (2, 5, 50), GROUPS.items(), (0.02, 0.1, 0.5)
-    ):
-        figures = ratio_gates(number, sizes, rate, samples // 4, rng)
-        print_row(number, name, rate, *(f"{figure:.3f}" for figure in figures))
+    for labels, figures in of_gates.result():
+        print_row(*labels, *(f"{figure:.3f}" for figure in figures))
 
 
 if __name__ == "__main__":
