@@ -49,14 +49,17 @@ def made_log() -> pl.DataFrame:
 
 
 LOG = made_log()
-PLAIN = ["code", "is_one", "third", "price", "date", "at", "at_utc", "clock", "enum", *TEXTS]
+PLAIN = [
+    *("null", "at_utc", "code", "is_one", "third", "price", "date", "at", "clock", "enum"),
+    *(name for name in TEXTS if name != "null"),
+]
 KEYS = {
+    "crossed": ["null", "date"],
+    "each": [each("null", "date", "is_one")],
     **{name: [name] for name in PLAIN},
     "no key": [],
-    "crossed": ["null", "date"],
     "bins of numbers": [bins("third", 2)],
     "bins of times": [bins("at_utc", "1d")],
-    "each": [each("null", "date", "is_one")],
     "rollup": [rollup("code", "null")],
 }
 FORMS = {
@@ -71,9 +74,7 @@ def changed(found: pl.DataFrame) -> pl.DataFrame:
     return found.filter(pl.col("verdict").cast(pl.String).is_in(["worse", "better"]))
 
 
-@pytest.mark.parametrize(
-    "keys", first(6, dict.fromkeys(["null", "crossed", "each", "code", "at_utc", *KEYS]))
-)
+@pytest.mark.parametrize("keys", first(6, KEYS))
 def test_rows_before_a_known_change_are_not_looked_at(keys):
     """The answer is that of the rows that are left: of code 1, those from the change on."""
     for time in ("ts", "day"):
@@ -93,17 +94,10 @@ def test_rows_before_a_known_change_are_not_looked_at(keys):
                     assert_frame_equal(again, expected)
 
 
-@pytest.mark.parametrize(
-    ("key", "form"),
-    first(
-        4,
-        [
-            *(("null", "csv"), ("at_utc", "csv"), ("at_utc", "ndjson"), ("null", "parquet")),
-            *((key, "csv") for key in PLAIN),
-        ],
-        of_several=True,
-    ),
-)
+FILES = [("null", "parquet"), ("at_utc", "ndjson"), *((key, "csv") for key in PLAIN)]
+
+
+@pytest.mark.parametrize(("key", "form"), first(4, FILES, of_several=True))
 def test_the_shell_takes_its_own_answer(key, form, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     LOG.write_parquet("log.parquet")
