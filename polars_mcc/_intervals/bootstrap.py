@@ -162,7 +162,9 @@ def _scored(
     names = [metric.name for metric in options.metrics]
     scores_of_draws = []
     for step in steps:
-        cells = _drawn([(of, n) for of, n in zip(tables, step, strict=True) if n is not None])
+        cells = _pairs_of_draws(
+            [(of, n) for of, n in zip(tables, step, strict=True) if n is not None]
+        )
         if tables[0].has_clusters:
             cells = merged(alone, cells)
         classes = classes_of_pairs(alone, cells)
@@ -172,7 +174,7 @@ def _scored(
     return pl.concat(scores_of_draws).partition_by(_SLICE)
 
 
-def _drawn(drawn: Sequence[tuple[Resampled, Ints]]) -> pl.LazyFrame:
+def _pairs_of_draws(drawn: Sequence[tuple[Resampled, Ints]]) -> pl.LazyFrame:
     """The pairs of tables and their counts, (draws, cells): a row per slice, draw and cell."""
     cells = pl.concat([table.cells for table, _ in drawn]).select("gold", "pred")
     places, draws, first = [], [], 0
