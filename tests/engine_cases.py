@@ -59,7 +59,8 @@ def log(rows: int = 4000) -> pl.DataFrame:
 
 
 BOTH = {"gold": "code", "pred": "guess"}
-CALLS = {  # The first ask an engine in different ways; many of the others ask it the same.
+# The first twelve ask an engine for different counts; most of the others ask for the same.
+CALLS = {
     "by": lambda f: Log(f).by("country", "device"),
     "null as a label": lambda f: Log(f, nulls="label").by("country"),
     "labels for some rows": lambda f: Log(f, nulls="reweight").by("country", ci=0.9),

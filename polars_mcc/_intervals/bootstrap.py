@@ -175,7 +175,7 @@ def _scored(
 
 
 def _pairs_of_draws(drawn: Sequence[tuple[Resampled, Ints]]) -> pl.LazyFrame:
-    """The pairs of tables and their counts, (draws, cells): a row per slice, draw and cell."""
+    """A row per slice, draw and cell, from the counts (draws, cells) of each table."""
     cells = pl.concat([table.cells for table, _ in drawn]).select("gold", "pred")
     places, draws, first = [], [], 0
     for _, counts in drawn:
@@ -184,15 +184,12 @@ def _pairs_of_draws(drawn: Sequence[tuple[Resampled, Ints]]) -> pl.LazyFrame:
         draws.append(np.repeat(np.arange(size), height))
         first += height
     numbers = np.repeat([table.number for table, _ in drawn], [counts.size for _, counts in drawn])
-    return (
-        cells[np.concatenate(places)]
-        .lazy()
-        .with_columns(
-            pl.Series(_SLICE, numbers),
-            pl.Series(_DRAW, np.concatenate(draws)),
-            pl.Series("n", np.concatenate([counts.reshape(-1) for _, counts in drawn])),
-            n_null=pl.lit(0, pl.Int64),
-        )
+    rows = cells[np.concatenate(places)].lazy()
+    return rows.with_columns(
+        pl.Series(_SLICE, numbers),
+        pl.Series(_DRAW, np.concatenate(draws)),
+        pl.Series("n", np.concatenate([counts.reshape(-1) for _, counts in drawn])),
+        n_null=pl.lit(0, pl.Int64),
     )
 
 

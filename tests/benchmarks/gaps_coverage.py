@@ -148,7 +148,7 @@ def ratio_gates(
 def gates(
     samples: int, rng: np.random.Generator
 ) -> list[tuple[tuple[int, str, float], list[float]]]:
-    """What is measured of gates, for each number of groups, their sizes and rate."""
+    """The figures of `ratio_gates`, for each number of groups, their sizes, and each rate."""
     settings = itertools.product((2, 5, 50), GROUPS.items(), (0.02, 0.1, 0.5))
     return [
         ((number, name, rate), ratio_gates(number, sizes, rate, samples, rng))
