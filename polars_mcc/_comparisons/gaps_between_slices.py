@@ -21,9 +21,10 @@ likelihood ratio with both sides moved by half a row (Yates 1934), which few row
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -65,24 +66,33 @@ class Gap(NamedTuple):
     p_value: float = math.nan
 
 
-def gap_of(slices: Compared, scale: Scale, ci: float) -> Gap:
-    """The gap between slices; unknown if there are fewer than two."""
+def gaps_of(groups: Sequence[Compared], scale: Scale, ci: float) -> list[Gap]:
+    """The gap between the slices of each group; unknown if there are fewer than two."""
+    sizes = [len(group.score) for group in groups]
+    z = np.array([range_quantile(max(size, 2), ci) for size in sizes]) / math.sqrt(2)
+    slices = Compared(*map(np.concatenate, zip(*groups, strict=True)))
+    reaches = np.stack(_reaches(slices, scale, np.repeat(z, sizes)))
+    of_each = np.split(reaches, np.cumsum(sizes)[:-1], axis=1)
+    unknown = [(math.nan, math.nan)] * len(groups)
+    ratios = _limits_of_ratios(groups, ci) if scale.is_share else unknown
+    return [_gap_of(*of_group, scale) for of_group in zip(groups, of_each, ratios, strict=True)]
+
+
+def _gap_of(slices: Compared, reaches: Floats, limits: tuple[float, float], scale: Scale) -> Gap:
+    """The gap between slices, from how far they reach and the limits of its ratio."""
     if len(slices.score) < 2:
         return Gap()
     lowest, highest = slices.score.min(), slices.score.max()
-    low, high = _limits(slices, scale, ci)
+    down, up = reaches
+    low, high = _limits(slices.score, down, up, scale)
     # The smaller over the larger score; unknown at 0/0, and below 0.
     ratio = lowest / highest if lowest >= 0 and highest > 0 else math.nan
-    unknown = math.isnan(ratio) or not scale.is_share
-    limits = (math.nan, math.nan) if unknown else _limits_of_ratio(slices, ci)
+    limits = (math.nan, math.nan) if math.isnan(ratio) else limits
     return Gap(highest - lowest, low, high, ratio, *limits, *_spread_and_p_value(slices, scale))
 
 
-def _limits(slices: Compared, scale: Scale, ci: float) -> tuple[float, float]:
+def _limits(score: Floats, down: Floats, up: Floats, scale: Scale) -> tuple[float, float]:
     """The limits of the gap: for all pairs of slices at once."""
-    z = range_quantile(len(slices.score), ci) / math.sqrt(2)
-    down, up = _reaches(slices, scale, z)
-    score = slices.score
     i, j = (_outermost(side, reach) for side, reach in ((score, -down), (-score, -up)))
     lower = score[i, None] - score[j] - np.hypot(down[i, None], up[j])
     lower[i[:, None] == j] = -math.inf
@@ -93,23 +103,34 @@ def _limits(slices: Compared, scale: Scale, ci: float) -> tuple[float, float]:
     return max(float(lower.max()), 0.0), min(float(upper.max()), span)
 
 
-def _limits_of_ratio(slices: Compared, ci: float) -> tuple[float, float]:
+def _limits_of_ratios(groups: Sequence[Compared], ci: float) -> list[tuple[float, float]]:
     """The limits of the ratio of the lowest to the highest proportion: for all pairs at once."""
-    v, m = slices.score, np.fmin(slices.below, slices.above)
-    z = normal_critical(1 - 2 * (1 - ci) / (len(v) * (len(v) - 1)))
-    least = []
-    for rows, is_low in ((-m, True), (m, False)):  # Limits of few rows are far apart.
-        i, j = _outermost(-v, rows)[:, None], _outermost(v, rows)
-        low, high = np.zeros((2, i.size, j.size))
-        high += 1
+    pairs = [max(math.perm(len(group.score), 2), 1) for group in groups]
+    z = np.array([normal_critical(1 - 2 * (1 - ci) / number) for number in pairs])
+    limits = []
+    for is_low in (True, False):
+        sides = [_sides_of_ratio(group, is_low=is_low) for group in groups]
+        of_pair = np.repeat(np.arange(len(groups)), [side.shape[-1] for side in sides])
+        i, j = np.concatenate(sides, axis=-1)
+        # To test whether i / j is above r, test whether j / i is below 1 / r.
+        (v_a, m_a), (v_b, m_b) = (j, i) if is_low else (i, j)
+        low, high = np.zeros(of_pair.size), np.ones(of_pair.size)
         for _ in range(_HALVINGS):
             r = (low + high) / 2
-            # To test whether i / j is above r, test whether j / i is below 1 / r.
-            a, b, end = (j, i, 1 / r) if is_low else (i, j, r)
-            is_above = (errors_below(v[a], m[a], v[b], m[b], end) > z) != is_low
+            errors = errors_below(v_a, m_a, v_b, m_b, 1 / r if is_low else r)
+            is_above = (errors > z[of_pair]) != is_low
             low, high = np.where(is_above, low, r), np.where(is_above, r, high)
-        least.append(float(np.where(i == j, 1.0, low if is_low else high).min()))
-    return least[0], least[1]
+        limits.append(Segments.of(of_pair, len(groups)).min(low if is_low else high))
+    return [*zip(*map(np.ndarray.tolist, limits), strict=True)]
+
+
+def _sides_of_ratio(slices: Compared, *, is_low: bool) -> Floats:
+    """Pairs of slices of which one has the least limit: (side, proportion and rows, pair)."""
+    v, m = slices.score, np.fmin(slices.below, slices.above)
+    rows = -m if is_low else m  # Limits of few rows are far apart.
+    i, j = np.meshgrid(_outermost(-v, rows), _outermost(v, rows))
+    is_pair = i != j
+    return np.stack([[v[side[is_pair]], m[side[is_pair]]] for side in (i, j)])
 
 
 def errors_below(v_i: Floats, m_i: Floats, v_j: Floats, m_j: Floats, ratio: Floats) -> Floats:
@@ -138,7 +159,7 @@ def _at_ratio(v_i: Floats, m_i: Floats, v_j: Floats, m_j: Floats, ratio: Floats)
     return p
 
 
-def _reaches(slices: Compared, scale: Scale, z: float) -> tuple[Floats, Floats]:
+def _reaches(slices: Compared, scale: Scale, z: Floats) -> tuple[Floats, Floats]:
     """How far the interval of each score reaches down, and up."""
     if scale.low is None or scale.high is None:
         return z / np.sqrt(slices.below), z / np.sqrt(slices.above)
@@ -148,7 +169,7 @@ def _reaches(slices: Compared, scale: Scale, z: float) -> tuple[Floats, Floats]:
     return down, up
 
 
-def lower_limit(v: Floats, rows: Floats, z: float) -> Floats:
+def lower_limit(v: Floats, rows: Floats, z: Floats | float) -> Floats:
     """The lower limit of Clopper and Pearson, of a proportion v of so many rows: any number.
 
     At the limit, so many hits or more are as probable as more than z normal standard errors. Peizer
@@ -299,9 +320,7 @@ _CLOSE, _TERMS = 1e-14, 10_000
 _GROUP, _ROWS = "of:group", "of:rows"  # no metric has these names
 LEAST_ROWS = 0.5
 """A score of fewer effective rows is not compared: it may be nearly anything of its range."""
-_COLUMNS = {"n_slices": pl.Int64(), "lowest": pl.String(), "highest": pl.String()}
-_COLUMNS |= dict.fromkeys(("lowest_score", "highest_score", *Gap._fields), pl.Float64())
-"""The columns of a gap, but for `n`."""
+_AT_ONCE = 4096  # groups of slices
 
 
 def gaps(
@@ -326,23 +345,24 @@ def gaps(
     effective = estimated.cells.pairs.effective(is_frequency=log.is_frequency)
     scores = estimated.scores.with_columns(pl.Series(_ROWS, effective, pl.Float64))
     unscored = {name: log.numbers.as_count(number) for name, number in unscored_sums(log).items()}
-    groups = whole.per_slice(pairs.lazy(), **unscored).collect()
-    numbered = groups.select(*whole.slice).with_row_index(_GROUP).lazy()
+    groups = whole.per_slice(pairs.lazy(), **unscored).with_row_index(_GROUP).collect()
+    numbered = groups.lazy().select(*whole.slice, _GROUP)
     slices = whole.beside(scores.lazy(), numbered).sort(_GROUP, *log.slice).collect()
     texts = {key: as_text(pl.col(KEY + key), log.key_dtypes[key]) for key in own}
     names = slices.select(slice_name(texts, log.sets))
-    segments = Segments.of(slices[_GROUP].to_numpy(), groups.height)
-    answers = (
-        (metric, _of_metric(slices, names.to_series(), segments, metric, asked).hstack(groups))
-        for metric in asked.metrics
-    )
-    return pl.concat(judged(answer, metric, asked, pl.lit("gap")) for metric, answer in answers)
+    answers = []
+    for metric in asked.metrics:
+        found = _of_metric(slices, names.to_series(), metric, asked)
+        answer = groups.join(found, on=_GROUP, how="left", maintain_order="left")
+        answer = answer.with_columns(pl.col("n_slices", "n").fill_null(0))
+        answers.append(judged(answer, metric, asked, pl.lit("gap")))
+    return pl.concat(answers)
 
 
 def _of_metric(
-    slices: pl.DataFrame, names: pl.Series, groups: Segments, metric: Metric, asked: IntervalOptions
+    slices: pl.DataFrame, names: pl.Series, metric: Metric, asked: IntervalOptions
 ) -> pl.DataFrame:
-    """The gap of a metric in each group of slices."""
+    """The gap of a metric in each group of slices with a known score."""
     score, low, high, _ = Side.of(slices, metric.name)
     scale = Scale.of(metric, 1)
     below, above = scale.rows_by_limits(score, low, high, floats(slices[_ROWS]))
@@ -350,17 +370,19 @@ def _of_metric(
     is_known = (rows > LEAST_ROWS) & ~np.isnan(low) & ~np.isnan(high)
     if scale.low is not None:  # A rate may be of few rows.
         is_known &= np.round(2 * rows, 6) >= asked.min_n
-    answers = []
-    for start, length in zip(groups.starts, groups.lengths, strict=True):
-        places = start + np.flatnonzero(is_known[start : start + length])
-        group = Compared(score[places], below[places], above[places])
-        size = slices["n"].gather(places).sum()
-        answer: dict[str, Any] = {"n_slices": len(places), "n": size}
-        if len(places):
-            least, most = int(places[group.score.argmin()]), int(places[group.score.argmax()])
-            answer |= {"lowest": names[least], "lowest_score": score[least]}
-            answer |= {"highest": names[most], "highest_score": score[most]}
-        gap = gap_of(group, scale, asked.ci)._asdict()
-        answer |= {name: None if math.isnan(value) else value for name, value in gap.items()}
-        answers.append(answer)
-    return pl.DataFrame(answers, _COLUMNS | {"n": slices.schema["n"]})
+    places = np.flatnonzero(is_known)
+    known = slices.select(_GROUP, "n", name=names, score=score)[places]
+    ends = {"lowest": pl.col("score").arg_min(), "highest": pl.col("score").arg_max()}
+    found = known.group_by(_GROUP, maintain_order=True).agg(
+        pl.sum("n"),
+        n_slices=pl.len().cast(pl.Int64),
+        **{end: pl.col("name").get(place) for end, place in ends.items()},
+        **{f"{end}_score": pl.col("score").get(place) for end, place in ends.items()},
+    )
+    of_each = np.split(places, found["n_slices"].cum_sum().to_numpy()[:-1])
+    groups = [Compared(score[of], below[of], above[of]) for of in of_each[: found.height]]
+    gaps: list[Gap] = []
+    for start in range(0, len(groups), _AT_ONCE):
+        gaps += gaps_of(groups[start : start + _AT_ONCE], scale, asked.ci)
+    figures = pl.DataFrame(gaps, dict.fromkeys(Gap._fields, pl.Float64()), orient="row")
+    return found.hstack(figures.fill_nan(None))

@@ -68,6 +68,7 @@ def wide(rows: int = 1_000_000) -> Mapping[str, Callable[[], object]]:
     columns = {"slice": rng.integers(0, 2_000, rows), "gold": gold, "pred": pred, "other": other}
     frame = pl.DataFrame({**columns, "day": day})
     log, two = frame.mcc(pred="pred", time="day"), frame.mcc(pred=["pred", "other"])
+    weekday = pl.col("day").dt.weekday().alias("weekday")
     return {
         "`by`": lambda: log.by("slice"),
         "`by`, with intervals": lambda: log.by("slice", ci=0.95),
@@ -77,6 +78,9 @@ def wide(rows: int = 1_000_000) -> Mapping[str, Callable[[], object]]:
         "`contrast`": lambda: log.contrast("slice"),
         '`contrast`, `to="rest"`, ten slices': lambda: log.contrast(pl.col("slice") % 10),
         "`gaps`": lambda: log.gaps("slice"),
+        "`gaps` of weekdays, within each slice": lambda: log.gaps(
+            weekday, within="slice", metrics="accuracy"
+        ),
         "`changes`": lambda: log.changes("slice"),
     }
 

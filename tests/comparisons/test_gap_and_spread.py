@@ -15,13 +15,17 @@ from polars_mcc._comparisons.gaps_between_slices import (
     Compared,
     chi_squared,
     errors_below,
-    gap_of,
+    gaps_of,
     lower_limit,
     range_quantile,
 )
 from polars_mcc._metrics import registry
 
 NO_RANGE = Scale(1, None, None, math.inf)
+
+
+def gap_of(slices, scale, ci):
+    return gaps_of([slices], scale, ci)[0]
 
 
 @pytest.mark.parametrize("df", [0.3, 1, 2, 7.7, 49, 800])
@@ -96,7 +100,7 @@ def test_equal_slices_with_few_errors_have_no_gap(number):
     rows = np.tile([30.0, 3000.0], number // 2)
     samples = rng.binomial(rows.astype(int), 0.005, (200, number)) / rows
     scale = Scale(1, 0, 1)
-    gaps = [gap_of(Compared(1 - wrong, rows, rows), scale, 0.95) for wrong in samples]
+    gaps = gaps_of([Compared(1 - wrong, rows, rows) for wrong in samples], scale, 0.95)
     assert sum(gap.diff_low > 0 for gap in gaps) <= 10
     assert sum(gap.p_value < 0.05 for gap in gaps) <= 18
 
