@@ -9,7 +9,9 @@ of 2 from the middle, in any order of sizes.
 
 For equal slices: how often p < 0.05 and p < 0.01, the most of all sizes and rates; and how often
 the interval of the gap holds 0, the least of these. For other slices: how often it holds the true
-gap, the least. A sample without a gap is left out: a slice may lack a class.
+gap, the least. A sample without a gap is left out: a slice may lack a class. So is, of other
+slices, a sample of which a slice is not compared: the true gap is of all. Where most samples are
+left out, nothing is measured.
 
 The second table is why a gap needs an interval: the mean of the largest minus the smallest of equal
 slices, beside the mean of `spread`.
@@ -100,7 +102,7 @@ def measured(number: int, samples: int) -> dict[str, list[dict[str, float]]]:
         factors = FACTOR ** rng.permutation(np.linspace(-1, 1, number))
         rates = np.minimum(rate * factors, 0.95)
         true = pl.col("metric").replace_strict(truths_of(shares_of(rates)), return_dtype=pl.Float64)
-        other = found(rates, sizes, samples, rng)
+        other = found(rates, sizes, samples, rng).filter(pl.col("n_slices") == number)
         asked = [
             (equal, pl.col("p_value") < 0.05),
             (equal, pl.col("p_value") < 0.01),
