@@ -65,8 +65,10 @@ class Counted(NamedTuple):
         """
         order, is_new = sorted_rows(slices, gold, pred)
         pair, first = np.cumsum(is_new) - 1, order[is_new]
-        sides = (side[first].astype(np.int64) for side in (slices, gold, pred))
-        sums = (added_up(weights[order], pair, len(first)) for weights in (n, squares))
+        sides = [side[first].astype(np.int64) for side in (slices, gold, pred)]
+        sums = [weights[order] for weights in (n, squares)]
+        if len(first) < len(order):
+            sums = [added_up(weights, pair, len(first)) for weights in sums]
         return cls(number, *sides, *sums), order, pair
 
     @property
@@ -159,13 +161,13 @@ class CountedCells(NamedTuple):
         `slices` has the slice of each cell; a cell with -1 belongs to none, and is left out.
         """
         clusters = [] if self.cluster is None else [self.cluster]
-        order = np.lexsort([*clusters, slices])  # of cells that are sorted by pair and row
-        order = order[slices[order] >= 0]
+        order, is_new = sorted_rows(slices, *clusters)  # of cells that are sorted by pair and row
+        is_in = slices[order] >= 0
+        order, is_new = order[is_in], is_new[is_in]
         slices, n, squares = slices[order], self.n[order], self.squares[order]
         if self.cluster is None:
             strata = None if self.stratum is None else self.stratum[order]
             return Draws(number, slices, n, squares, None, strata), order
-        is_new = np.diff(np.stack([slices, self.cluster[order]]), prepend=-1).any(axis=0)
         return Draws(number, slices, n, n, np.flatnonzero(is_new)), order
 
 
@@ -210,28 +212,31 @@ class Classes:
         `is_positive` is of labels. `is_reweighted`: labelled rows stand for others.
         """
         k = max(len(labels), 1)
-        codes = np.concatenate([pairs.gold, pairs.pred])
-        ids, places = numbered(np.tile(pairs.slices.astype(np.int64), 2) * k + codes)
+        first = pairs.slices.astype(np.int64) * k
+        ids, places = numbered(np.concatenate([first + pairs.gold, first + pairs.pred]))
         gold, pred = np.split(places, 2)
-        is_hit, number, n = gold == pred, len(ids), pairs.n
-        hits, misses = n * is_hit, n * ~is_hit
-        t, p, c, fn, fp = (
-            added_up(rows, side, number).astype(np.float64)
-            for rows, side in ((n, gold), (n, pred), (hits, gold), (misses, gold), (misses, pred))
-        )
+        is_hit, n = gold == pred, pairs.n
+
+        def counted(n: Floats | Ints) -> list[Floats]:
+            """The hits, misses and false alarms of each class."""
+            sides = (gold, is_hit), (gold, ~is_hit), (pred, ~is_hit)
+            return [added_up(n[rows], side[rows], len(ids)) for side, rows in sides]
+
+        c, fn, fp = exact = counted(n)
         # A difference of floats may be wrong in its first digit. So floats become integers, 2⁶¹ in
         # all of a slice.
         unit = np.zeros(pairs.number, np.int64)
         if n.dtype.kind == "f":
             unit = np.frexp(added_up(n, pairs.slices, pairs.number))[1] - 61
             n = np.rint(np.ldexp(n, -unit[pairs.slices])).astype(np.int64)
-        s = added_up(n, pairs.slices, pairs.number)[ids // k]
-        neither = s - added_up(n, gold, number) - added_up(n * ~is_hit, pred, number)
+            exact = counted(n)
+        neither = added_up(n, pairs.slices, pairs.number)[ids // k] - sum(exact)
         tn = np.ldexp(neither.astype(np.float64), unit[ids // k])
+        c, fn, fp = (rows.astype(np.float64) for rows in (c, fn, fp))
         rows = Segments.of(ids // k, pairs.number)
         n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
         per_label = _rows_per_label(n, squares, pred, rows) if is_reweighted else None
-        counts = t, p, c, fn, fp, tn, is_positive[ids % k], per_label
+        counts = c + fn, c + fp, c, fn, fp, tn, is_positive[ids % k], per_label
         placed = Counted(pairs.number, pairs.slices, gold, pred, n, squares)
         return cls(labels, rows, ids % k, *counts), placed
 
