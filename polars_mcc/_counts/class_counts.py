@@ -37,6 +37,10 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
     if is_one_boolean or log.is_of_scores or not is_plain:
         return classes_of_pairs(log, pairs(log))
+    rows = _from_rows(log)
+    if log.with_text is None and log.label_dtype != pl.String:
+        # Integers and Enums cost a plan no more than codes do, which load PyArrow.
+        return watched(log, rows)
 
     def from_codes(scan: Scan) -> pl.DataFrame:
         """Count pairs where they are few, and classes where pairs are many; add both up."""
@@ -45,7 +49,7 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
         sums = sides.group_by(*log.slice, "label").agg(pl.col("unit").max(), pl.col("^.*_n$").sum())
         return sums.collect()
 
-    return watched(log, by_codes(log, _from_rows(log), from_codes))
+    return watched(log, by_codes(log, rows, from_codes))
 
 
 def _from_rows(log: SlicedLog) -> pl.LazyFrame:
