@@ -232,11 +232,11 @@ class Classes:
             exact = counted(n)
         neither = added_up(n, pairs.slices, pairs.number)[ids // k] - sum(exact)
         tn = np.ldexp(neither.astype(np.float64), unit[ids // k])
-        c, fn, fp = (rows.astype(np.float64) for rows in (c, fn, fp))
+        t, p, c, fn, fp = (x.astype(np.float64) for x in (c + fn, c + fp, c, fn, fp))
         rows = Segments.of(ids // k, pairs.number)
         n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
         per_label = _rows_per_label(n, squares, pred, rows) if is_reweighted else None
-        counts = c + fn, c + fp, c, fn, fp, tn, is_positive[ids % k], per_label
+        counts = t, p, c, fn, fp, tn, is_positive[ids % k], per_label
         placed = Counted(pairs.number, pairs.slices, gold, pred, n, squares)
         return cls(labels, rows, ids % k, *counts), placed
 

@@ -71,7 +71,7 @@ def machine(root: Path) -> str:
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return (
         f"The figures of this page are of {versions}, on {os.cpu_count()} cores ({system}). "
-        "Seconds depend on the machine and its load; ratios hardly do."
+        "Seconds depend on the machine and its load, and ratios to other programs do too."
     )
 
 
