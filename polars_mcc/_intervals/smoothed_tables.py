@@ -125,12 +125,9 @@ def tables_of(
             n_misses = np.where(has_gaps, np.fmax(classes.n_other_classes, 1.0), 1.0)
         share = pseudo_share(margin * per_weight, n_misses)
         with_rows = observed._replace(pseudo_share=share, n_misses=n_misses)
-        table = smoothed(classes, with_rows, pairs, side)
-        tables.append((table, pairs._replace(n=pairs.n * (1 - share[own]))))
+        tables.append(smoothed(classes, with_rows, pairs, side))
     if expected is not None:
-        table, pairs = _at_rates(classes, expected), expected.pairs
-        kept = pairs._replace(n=pairs.n * (1 - table.pseudo_share[pairs.gold]))
-        tables.append((smoothed(classes, table, pairs, "gold"), kept))
+        tables.append(smoothed(classes, _at_rates(classes, expected), expected.pairs, "gold"))
     return tables
 
 
@@ -145,8 +142,10 @@ def pseudo_share(rows: Floats, n_misses: Floats | float = 1.0) -> Floats:
     return np.where(rows > 0, (1 + n_misses) / (rows + 1 + n_misses), 0.0)
 
 
-def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> ClassTable:
-    """The table that keeps the margin of one side: gold or pred.
+def smoothed(
+    classes: Classes, table: ClassTable, pairs: Counted, side: str
+) -> tuple[ClassTable, Counted]:
+    """The table that keeps the margin of one side, gold or pred; and its pairs.
 
     A class gives up the share `pseudo_share` of its own rows. It comes back as hits, and as
     `n_misses` times as many misses, which are spread evenly over the other classes.
@@ -154,8 +153,9 @@ def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> 
     rows, (t, p, c, fn, fp, tn, share, n_other_classes, n_misses) = classes.rows, table
     own, other = (pairs.gold, pairs.pred) if side == "gold" else (pairs.pred, pairs.gold)
     is_miss = (own != other) & (other >= 0)
-    given_up = (pairs.n * share[own])[is_miss]
-    gone = added_up(given_up, other[is_miss], len(t))
+    given_up = pairs.n * share[own]
+    gone = added_up(given_up[is_miss], other[is_miss], len(t))
+    kept = pairs._replace(n=pairs.n - given_up)
     hits = (t if side == "gold" else p) / (1 + n_misses)
     misses = hits * n_misses
     given = share * misses
@@ -169,8 +169,8 @@ def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> 
     tn = np.clip(tn - change, 0, None)
     of_pseudo_rows = share, n_other_classes, n_misses
     if side == "gold":
-        return ClassTable(t, c + other_miss, c, miss, other_miss, tn, *of_pseudo_rows)
-    return ClassTable(c + other_miss, p, c, other_miss, miss, tn, *of_pseudo_rows)
+        return ClassTable(t, c + other_miss, c, miss, other_miss, tn, *of_pseudo_rows), kept
+    return ClassTable(c + other_miss, p, c, other_miss, miss, tn, *of_pseudo_rows), kept
 
 
 def smoothed_pairs(classes: Classes, pairs: Counted, side: str) -> Counted:
