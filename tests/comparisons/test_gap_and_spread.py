@@ -79,6 +79,19 @@ def test_only_the_outermost_slices_are_compared_and_no_pair_is_missed():
         assert found.diff_high == pytest.approx(high, rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [NO_RANGE, Scale(1, 0, 1), Scale(1, -1, 1)])
+def test_many_groups_have_the_gaps_that_each_has_alone(scale):
+    """Groups of no slice, of one and of many; and of scores that are all 0, or all 1."""
+    rng, groups = np.random.default_rng(6), []
+    for number in (2, 0, 1, 7, 1, 40, 3, 0):
+        v, rows = rng.integers(0, 30, number) / 30, rng.choice([30.0, 31, 900], (2, number))
+        groups += [Compared(of, *rows) for of in (v, 0 * v, 0 * v + 1)]
+    gaps = np.array(gaps_of(groups, scale, 0.9))
+    assert np.isnan(gaps).all(axis=1).sum() == 12
+    assert (np.isfinite(gaps[:, 4]).sum() == 8) == scale.is_share
+    np.testing.assert_array_equal(gaps, [gap_of(group, scale, 0.9) for group in groups])
+
+
 @pytest.mark.parametrize("z", [1.96, 3.0, 4.0])
 def test_the_limits_of_a_proportion_have_the_binomial_tail(z):
     """The share of so many hits or more, at the limit, is the share beyond z. Few rows may err."""
