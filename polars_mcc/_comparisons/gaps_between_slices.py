@@ -125,7 +125,10 @@ def _limits_of_ratios(groups: Sequence[Compared], ci: float) -> list[tuple[float
 
 
 def _sides_of_ratio(slices: Compared, *, is_low: bool) -> Floats:
-    """Pairs of slices of which one has the least limit: (side, proportion and rows, pair)."""
+    """The proportions and the rows of both slices of pairs: (2 slices, 2 numbers, pairs).
+
+    The pair with the least limit is among them.
+    """
     v, m = slices.score, np.fmin(slices.below, slices.above)
     rows = -m if is_low else m  # Limits of few rows are far apart.
     i, j = np.meshgrid(_outermost(-v, rows), _outermost(v, rows))
@@ -379,8 +382,8 @@ def _of_metric(
         **{end: pl.col("name").get(place) for end, place in ends.items()},
         **{f"{end}_score": pl.col("score").get(place) for end, place in ends.items()},
     )
-    of_each = np.split(places, found["n_slices"].cum_sum().to_numpy()[:-1])
-    groups = [Compared(score[of], below[of], above[of]) for of in of_each[: found.height]]
+    of_each = np.split(places, found["n_slices"].cum_sum().to_numpy()[:-1])[: found.height]
+    groups = [Compared(score[of], below[of], above[of]) for of in of_each]
     gaps: list[Gap] = []
     for start in range(0, len(groups), _AT_ONCE):
         gaps += gaps_of(groups[start : start + _AT_ONCE], scale, asked.ci)

@@ -9,9 +9,9 @@ of 2 from the middle, in any order of sizes.
 
 For equal slices: how often p < 0.05 and p < 0.01, the most of all sizes and rates; and how often
 the interval of the gap holds 0, the least of these. For other slices: how often it holds the true
-gap, the least. A sample without a gap is left out: a slice may lack a class. So is, of other
-slices, a sample of which a slice is not compared: the true gap is of all. Where most samples are
-left out, nothing is measured.
+gap, the least. A sample without a gap is left out: a slice may lack a class. If slices differ, a
+sample is also left out where `gaps` does not compare all of its slices, because the true gap is of
+all. A setting is left out if most of its samples are.
 
 The second table is why a gap needs an interval: the mean of the largest minus the smallest of equal
 slices, beside the mean of `spread`.

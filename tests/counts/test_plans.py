@@ -118,7 +118,8 @@ OTHERS = {
 
 def a_log(draw: Random, folder: Path) -> pl.LazyFrame:
     """Files of random columns in folders, and a scan of them."""
-    label = draw.choice([*LABELS.values(), pl.String()])  # `by` counts no other labels by codes.
+    # Text is twice as likely as the others: `by` counts no other labels by codes.
+    label = draw.choice([*LABELS.values(), pl.String()])
     text_or_other = [*LABELS, *KEYS]
     kinds = {"a": draw.choice(text_or_other), "b": draw.choice(text_or_other)}
     day, (cities, city) = draw.choice(DAYS), draw.choice(CITIES)
