@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 from polars.io.plugins import register_io_source
+
+from polars_mcc._base.threads import in_own_thread
 
 Batches: TypeAlias = Callable[
     [list[str] | None, pl.Expr | None, int | None, int | None], Iterator[pl.DataFrame]
@@ -29,7 +32,7 @@ def deferred(
     rows: Callable[[], pl.DataFrame], schema: Mapping[str, pl.DataType], *, once: bool = False
 ) -> pl.LazyFrame:
     """A frame that is computed on `collect`. `once`: a plan that uses it twice computes it once."""
-    frame = pl.defer(rows, schema=schema)
+    frame = pl.defer(partial(in_own_thread, rows), schema=schema)
     return frame.cache() if once else frame
 
 

@@ -1,11 +1,15 @@
 """The cost of intervals, compared with counting pairs and with resampling rows.
 
-    python tests/benchmarks/interval_cost.py LOGS
+    python tests/benchmarks/interval_cost.py LOGS [--again 10]
 
 Uses the logs of speed.py in the folder LOGS, and makes them once. Queries for intervals and for
 counts take turns, each in a new process. The table shows the median of the ratios and their range.
 The bootstrap draws 10 000 replicates of 200 slices of 10 classes. scikit-learn resamples rows for
 about one second; its time for all replicates is extrapolated.
+
+With --again, one process asks for the intervals of the two logs of most pairs so often. The table
+shows the seconds of the fastest call but the first, and the peak of memory after the first call and
+after the last.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import speed
-from measuring import apart, print_head, print_row, times
+from measuring import apart, peak, print_head, print_row, times
 
 from polars_mcc import Bootstrap
 from polars_mcc._counts.pair_counts import pairs
@@ -47,15 +51,28 @@ QUERIES = {
 
 
 def seconds_of(query: str, log: Path) -> float:
-    [seconds] = apart(__file__, "--query", query, log)
+    [seconds, _] = apart(__file__, "--query", query, log)
     return seconds
 
 
-def run(query: str, log: str) -> None:
-    lazy = QUERIES[query](pl.scan_parquet(f"{log}/**/*.parquet"))
-    start = time.perf_counter()
-    lazy.collect()
-    print(time.perf_counter() - start)
+def run(query: str, log: str, times: int) -> None:
+    """Run a query in this process; print the seconds of each time, and the peak after it, in MB."""
+    for _ in range(times):
+        lazy = QUERIES[query](pl.scan_parquet(f"{log}/**/*.parquet"))
+        start = time.perf_counter()
+        lazy.collect()
+        print(time.perf_counter() - start, peak())
+
+
+def again(logs: Path, rows: int, times: int) -> None:
+    print_head(["log"], ["s", "peak of 1 call, MB", f"peak of {times} calls, MB"])
+    for name in ("1000 text labels", "100 000 text slices, 5 labels"):
+        workload = speed.BY_NAME[name]
+        folder = workload.folder(logs, rows)
+        speed.write_logs(workload, rows, folder)
+        figures = apart(__file__, "--query", "score", "--again", times, folder)
+        seconds, peaks = figures[::2], figures[1::2]
+        print_row(name, f"{min(seconds[1:]):.2f}", f"{peaks[0]:.0f}", f"{peaks[-1]:.0f}")
 
 
 def intervals(logs: Path, rows: int, rounds: int, only: str) -> None:
@@ -105,10 +122,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--n-boot", type=int, default=10_000)
     parser.add_argument("--only", default="", help="logs with this in their name")
+    parser.add_argument("--again", type=int, help="how often one process asks")
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.query:
-        run(args.query, args.logs)
+        run(args.query, args.logs, args.again or 1)
+        return
+    if args.again:
+        again(Path(args.logs), args.rows, args.again)
         return
     intervals(Path(args.logs), args.rows, args.rounds, args.only)
     print(f"\n{args.n_boot} replicates of 200 slices of 10 classes; scikit-learn is extrapolated\n")
