@@ -32,7 +32,7 @@ from polars_mcc._metrics.slice_sums import Flags, Floats, Ints, Segments, added_
 _NONE = np.zeros(0)
 _TOLD_BY = {"gold": [BY_GOLD, POOLED], "pred": [BY_PRED], None: [BY_GOLD, BY_PRED, POOLED]}
 """The smoothed tables that tell how a score varies, by the side that it is given."""
-_AT_ONCE = 2**15  # classes
+_AT_ONCE = 2**14  # classes
 
 
 class Influence(NamedTuple):
@@ -191,6 +191,7 @@ def _of_some(
     margins = [col("support"), col("predicted"), col("hits")]
     rows, s = classes.rows, classes.rows.spread(classes.s)
     shares = [margin.value / s for margin in margins]
+    hits = [np.flatnonzero(pairs.gold == pairs.pred) for _, pairs in tables]
     influences = {}
     for metric in metrics:
         score = differentiated(metric, terms)
@@ -208,7 +209,7 @@ def _of_some(
             _, _, gold, pred, n, _ = pairs
             padded = np.append(by_pred[place], 0.0)
             of_pairs = by_gold[place, gold] + padded[pred]
-            of_pairs += np.where(gold == pred, by_both[place, gold], 0.0)
+            of_pairs[hits[place]] += by_both[place, gold[hits[place]]]
             squares = added_up(n * of_pairs**2, pairs.slices, len(classes.s))
             more: Moments | None = None
             if place == OBSERVED:
