@@ -45,6 +45,8 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
     def from_codes(scan: Scan) -> pl.DataFrame:
         """Count pairs where they are few, and classes where pairs are many; add both up."""
         few, many = pairs_and_classes(log, scan, classes_suffice=True)
+        if few.is_empty():
+            return many
         sides = pl.concat([classes_of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
         sums = sides.group_by(*log.slice, "label").agg(pl.col("unit").max(), pl.col("^.*_n$").sum())
         return sums.collect()

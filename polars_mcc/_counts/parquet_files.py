@@ -192,29 +192,53 @@ _ARROW: Mapping[pl.DataType, str] = {
 
 def _decoded(column: pa.ChunkedArray) -> ColumnChunk:
     """The codes of a column: those of its dictionary, or the distance from the least integer."""
+    import numpy as np  # noqa: PLC0415 - only if files are read
+
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    kind = str(array.type)
-    if kind.startswith("dictionary"):
-        codes, values = pl.Series(array.indices), array.dictionary
+    is_coded = str(array.type).startswith("dictionary")
+    numbers = _numbers(array.indices if is_coded else array)
+    known = _bits(array, 0) if array.null_count else None
+    not_null = numbers if known is None else numbers[known]
+    least, largest = (int(not_null.min()), int(not_null.max())) if len(not_null) else (0, -1)
+    values: Any
+    if is_coded:
+        codes, values = numbers, array.dictionary
         need(len(values) * _SHARE <= max(len(array), 2**12))
         values.validate(full=True)
-        largest: Any = codes.reinterpret(signed=False).max()
-        if largest is not None and largest >= len(values):
-            raise IndexError(f"the code {largest} of {len(values)} texts")
+        if least < 0 or largest >= len(values):
+            raise IndexError(f"the codes {least} to {largest} of {len(values)} texts")
     else:
-        numbers = pl.Series(array).to_physical()
-        least, largest = numbers.min(), numbers.max()
-        codes, values = numbers.cast(pl.Int16, wrap_numerical=True), range(0)
-        if isinstance(least, int) and isinstance(largest, int):  # Else all values are null.
-            need(largest - least < _SPAN)
-            # Rows and their least value wrap to 16 bits alike, and distances below 2^12 stay.
-            codes = codes - ((least + 2**15) % 2**16 - 2**15)
-            values = range(least, largest + 1)
-    # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
-    if not codes.null_count():
-        return ColumnChunk(codes.to_numpy(), values)
+        need(largest - least < _SPAN)
+        # Rows and their least value wrap to 16 bits alike, and distances below 2^12 stay.
+        codes = numbers.astype(np.int16) - np.int16((least + 2**15) % 2**16 - 2**15)
+        values = range(least, largest + 1)
+    if known is None:
+        return ColumnChunk(codes, values)
     listed = values if isinstance(values, range) else values.to_pylist()
-    return ColumnChunk(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
+    return ColumnChunk(np.where(known, codes, np.int32(len(listed))), [*listed, None])
+
+
+def _numbers(array: pa.Array) -> Codes:
+    """The integers of an array of pyarrow, whatever is where it is null.
+
+    Not by its `to_numpy`, which imports pandas, nor by Polars, which imports `pyarrow.compute`.
+    """
+    import numpy as np  # noqa: PLC0415 - only if files are read
+
+    kind = str(array.type)
+    if kind == "bool":
+        return _bits(array, 1).view(np.int8)
+    integers = np.frombuffer(array.buffers()[1], kind.replace("date32[day]", "int32"))
+    return integers[array.offset :][: len(array)]
+
+
+def _bits(array: pa.Array, buffer: int) -> npt.NDArray[np.bool_]:
+    """Which rows are not null (buffer 0), or true (buffer 1)."""
+    import numpy as np  # noqa: PLC0415 - only if files are read
+
+    bits = np.frombuffer(array.buffers()[buffer], np.uint8)
+    end = array.offset + len(array)
+    return np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
 
 
 def scan_of(log: SlicedLog, names: Sequence[str]) -> Scan | None:

@@ -531,3 +531,50 @@ def test_a_file_without_a_column_is_an_error_of_polars(tmp_path):
     assert is_coded(query)
     with pytest.raises(pl.exceptions.SchemaError, match="other"):
         query.collect()
+
+
+ENDS = {
+    pa.int8(): (-128, 127),
+    pa.int16(): (-(2**15), -(2**15) + 4095),
+    pa.int32(): (2**31 - 4096, 2**31 - 1),
+    pa.int64(): (2**63 - 4096, 2**63 - 1),
+    pa.uint8(): (0, 255),
+    pa.uint16(): (2**16 - 4096, 2**16 - 1),
+    pa.uint32(): (2**32 - 4096, 2**32 - 1),
+    pa.uint64(): (2**64 - 4096, 2**64 - 1),
+    pa.date32(): (-2048, 2047),
+    pa.bool_(): (0, 1),
+    pa.dictionary(pa.int32(), pa.string()): (0, 255),
+    pa.dictionary(pa.int8(), pa.string()): (0, 127),
+}
+"""The values of a column, as far apart as codes may be."""
+
+
+@pytest.mark.parametrize("dtype", ENDS, ids=str)
+@pytest.mark.parametrize("is_null", [lambda n: n < 0, lambda n: n % 3 == 0, lambda n: n >= 0])
+def test_a_column_is_its_codes_and_their_values(dtype, is_null):
+    least, largest = ENDS[dtype]
+    numbers = [None if is_null(n) else least + n * 7 % (largest - least + 1) for n in range(9000)]
+    numbers[1] = None if is_null(1) else largest
+    if pa.types.is_dictionary(dtype):
+        places = pa.array(numbers, dtype.index_type)
+        every = pa.DictionaryArray.from_arrays(places, [f"text {n}" for n in range(largest + 1)])
+    elif dtype == pa.bool_():
+        every = pa.array([None if n is None else n == 1 for n in numbers], dtype)
+    else:
+        every = pa.array(numbers, pa.int32() if dtype == pa.date32() else dtype).cast(dtype)
+    for array in (every, every.slice(1), every.slice(8, 4001), every.slice(4500)):
+        half = len(array) // 2
+        for column in (pa.chunked_array([array]), pa.chunked_array([array[:half], array[half:]])):
+            codes, values = parquet_files._decoded(column)
+            own = values if isinstance(values, (range, list)) else values.to_pylist()
+            listed = column.cast(pa.int32()) if dtype == pa.date32() else column
+            assert [own[code] for code in codes.tolist()] == listed.to_pylist()
+            assert codes.dtype.kind == "i"
+            assert codes.min() >= 0
+
+
+def test_integers_that_are_too_far_apart_have_no_codes():
+    for numbers in ([0, 4096], [-(2**63), 2**63 - 1], [None, 2**62, 0]):
+        with pytest.raises(parquet_files.Unsuited):
+            parquet_files._decoded(pa.chunked_array([pa.array(numbers, pa.int64())]))
