@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._base.threads import in_threads
-from polars_mcc._counts.parquet_files import Codes, ColumnChunk, RowGroup, Scan, Unsuited
+from polars_mcc._counts.parquet_files import Codes, ColumnChunk, RowGroup, Scan, Unsuited, need
 from polars_mcc._frame.labels import is_text
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ class _ManyPairs:
 
     def cells(self, table: Table) -> tuple[tuple[Codes, ...], Table]:
         """The codes of all pairs, with their rows; those of a table too."""
+        need(all(size <= 2**self._bits for size in table.shape))
         where = np.nonzero(table)
         numbers = combined(where, [2**self._bits] * len(where), np.int64)
         rows = [_distinct(self._rows)] if self._rows else []

@@ -578,3 +578,18 @@ def test_integers_that_are_too_far_apart_have_no_codes():
     for numbers in ([0, 4096], [-(2**63), 2**63 - 1], [None, 2**62, 0]):
         with pytest.raises(parquet_files.Unsuited):
             parquet_files._decoded(pa.chunked_array([pa.array(numbers, pa.int64())]))
+
+
+def test_codes_too_large_for_the_number_of_a_pair_are_left_to_polars(tmp_path, monkeypatch):
+    """The first file is in a table, and the codes of its first key have more bits than numbers."""
+    monkeypatch.setattr(parquet_codes, "MOST", 2**10)
+    monkeypatch.setattr(parquet_codes, "in_threads", map)
+    keys = [f"key {n}" for n in range(8)]
+    for file, (size, other) in enumerate([(100, 1), (10, 2), (10, 2)]):
+        texts = {key: pl.int_range(2**12, eager=True) // 7**n % other for n, key in enumerate(keys)}
+        texts[keys[0]] = pl.int_range(2**12, eager=True) % size
+        texts |= {"gold": texts[keys[1]], "pred": texts[keys[2]]}
+        rows = pl.DataFrame(texts).select(pl.all().cast(pl.String))
+        rows.write_parquet(tmp_path / f"{file}.parquet", row_group_size=2**12)
+    plain = pl.read_parquet(tmp_path / "*.parquet").mcc.counts(*keys)
+    assert_frame_equal(pl.scan_parquet(tmp_path / "*.parquet").mcc.counts(*keys).collect(), plain)
