@@ -195,6 +195,13 @@ def test_eager_calls_warn_of_a_log_that_has_no_score(log, options, verb, keys, m
     assert warned[0].filename == support.__file__  # where it is called
 
 
+def test_what_is_computed_in_a_thread_of_our_own_warns_at_no_line():
+    with pytest.warns(PredictionLogWarning, match=re.escape(NEVER)) as warned:
+        YES.lazy().mcc.by("key", ci=0.95).collect()
+    told = [one.filename for one in warned if one.category is PredictionLogWarning]
+    assert {*told} <= {"sys", "<sys>"}
+
+
 MISSPELT = {("fruad", "ok"): 10, ("ok", "fraud"): 1}
 COSTS = {("fraud", "ok"): 10, ("ok", "fraud"): 1, ("fraud", None): 5}
 DEAR = pl.DataFrame(

@@ -10,11 +10,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import polars as pl
 
@@ -108,11 +110,12 @@ def heard() -> Iterator[list[str]]:
 
 
 def warn_of(sentences: Iterable[str]) -> None:
-    """Warn at the line of the user's code that asked."""
+    """Warn at the line of the user's code that asked; in a thread of our own, at none."""
     packages = (Path(pl.__file__).parent, Path(__file__).parents[1])
-    inside = tuple(f"{folder}{os.sep}" for folder in packages)
+    inside = (*(f"{folder}{os.sep}" for folder in packages), threading.__file__)
     for sentence in sentences:
-        frame, level = sys._getframe(), 1  # noqa: SLF001 - as `warnings` does
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - as `warnings` does
+        level = 1
+        while frame is not None and frame.f_code.co_filename.startswith(inside):
             frame, level = frame.f_back, level + 1
         warnings.warn(sentence, PredictionLogWarning, stacklevel=level)
