@@ -43,12 +43,12 @@ def in_threads(work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
     begun: deque[Future[T]] = deque()
     try:
         for item in items:
+            while len(begun) >= 2 * threads or (begun and begun[0].done()):
+                yield begun.popleft().result()
             if len(running) >= threads:
                 running = wait(running, return_when=FIRST_COMPLETED).not_done
             begun.append(_begun(partial(work, item)))
             running.add(begun[-1])
-            while begun and begun[0].done():
-                yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
     finally:

@@ -78,7 +78,19 @@ def test_what_is_not_asked_for_is_not_begun():
     done = in_threads(begun.append, range(1000))
     next(done)
     done.close()
-    assert len(begun) <= 2 + pl.thread_pool_size()
+    assert len(begun) <= 2 * pl.thread_pool_size()
+
+
+def test_no_more_is_begun_than_twice_the_threads_while_the_first_takes_long():
+    begun: list[int] = []
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 0:
+            time.sleep(0.5)
+
+    next(in_threads(work, range(1000)))
+    assert len(begun) <= 2 * pl.thread_pool_size()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows")
