@@ -229,12 +229,12 @@ def count(
     for row_group in in_threads(count_group, scan.row_groups()):
         rows_of_files[row_group.place] += row_group.rows
         scan.advance(row_group.rows)
+    hit_n = pl.col("gold_n") - pl.col("missed_n")
     frames = [
         (
             _frame((*keys, *sides), {"n": of_pairs}, more),
             _frame((*keys, "label"), of_classes)
-            .with_columns(hit_n=pl.col("gold_n") - pl.col("missed_n"))
-            .with_columns(pred_n=pl.col("hit_n") + pl.col("false_n"))
+            .with_columns(hit_n=hit_n, pred_n=hit_n + pl.col("false_n"))
             .drop("missed_n", "false_n"),
         )
         for (keys, sides), of_pairs, more, of_classes in zip(
@@ -284,14 +284,12 @@ def _grown(table: Table, shape: Sequence[int]) -> Table:
 def _frame(
     columns: Sequence[str], tables: Mapping[str, Table], more: _ManyPairs | None = None
 ) -> pl.DataFrame:
-    """The combinations of codes that occur, and their counts."""
+    """The combinations of codes that occur, and their counts, from tables of one shape."""
     if more:
         where, n = more.cells(tables["n"])
         return pl.DataFrame(dict(zip(columns, where, strict=True)) | {"n": n})
-    shape = np.max([table.shape for table in tables.values()], axis=0)
-    whole = {name: _grown(table, shape) for name, table in tables.items()}
-    where = np.nonzero(np.sum([*whole.values()], axis=0))
-    counts = {name: table[where] for name, table in whole.items()}
+    where = np.nonzero(np.sum([*tables.values()], axis=0))
+    counts = {name: table[where] for name, table in tables.items()}
     return pl.DataFrame(dict(zip(columns, where, strict=True)) | counts)
 
 

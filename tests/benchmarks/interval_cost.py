@@ -50,6 +50,14 @@ QUERIES = {
 }
 
 
+def written(name: str, logs: Path, rows: int) -> Path:
+    """The folder of a log, which is made unless it exists."""
+    workload = speed.BY_NAME[name]
+    folder = workload.folder(logs, rows)
+    speed.write_logs(workload, rows, folder)
+    return folder
+
+
 def seconds_of(query: str, log: Path) -> float:
     [seconds, _] = apart(__file__, "--query", query, log)
     return seconds
@@ -67,10 +75,8 @@ def run(query: str, log: str, times: int) -> None:
 def again(logs: Path, rows: int, times: int) -> None:
     print_head(["log"], ["s", "peak of 1 call, MB", f"peak of {times} calls, MB"])
     for name in ("1000 text labels", "100 000 text slices, 5 labels"):
-        workload = speed.BY_NAME[name]
-        folder = workload.folder(logs, rows)
-        speed.write_logs(workload, rows, folder)
-        figures = apart(__file__, "--query", "score", "--again", times, folder)
+        log = written(name, logs, rows)
+        figures = apart(__file__, "--query", "score", "--again", times, log)
         seconds, peaks = figures[::2], figures[1::2]
         print_row(name, f"{min(seconds[1:]):.2f}", f"{peaks[0]:.0f}", f"{peaks[-1]:.0f}")
 
@@ -80,10 +86,8 @@ def intervals(logs: Path, rows: int, rounds: int, only: str) -> None:
     for name, query, beside in TASKS:
         if only not in name:
             continue
-        workload = speed.BY_NAME[name]
-        folder = workload.folder(logs, rows)
-        speed.write_logs(workload, rows, folder)
-        both = [(seconds_of(query, folder), seconds_of(beside, folder)) for _ in range(rounds)]
+        log = written(name, logs, rows)
+        both = [(seconds_of(query, log), seconds_of(beside, log)) for _ in range(rounds)]
         ours, counted = zip(*both, strict=True)
         median = f"{statistics.median(counted):.2f}"
         print_row(name, query, beside, *times(ours, counted, 2), median)
